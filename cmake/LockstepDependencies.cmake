@@ -15,6 +15,7 @@ find_package(SQLite3 REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)  # a dependency of gRPC
 find_package(Gloo QUIET)  # without it, src/collective has no such engine
 pkg_check_modules(OPEN_MPI IMPORTED_TARGET ompi-c)  # without it there is no --collective mpi
 

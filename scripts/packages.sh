@@ -5,7 +5,7 @@ build_packages=(
   g++ cmake ninja-build ccache
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   zlib1g-dev libpng-dev libjpeg62-turbo-dev libssl-dev libcpp-httplib-dev libprotobuf-dev protobuf-compiler
-  libsqlite3-dev libgrpc++-dev pkg-config libgloo-dev libopenmpi-dev openmpi-bin iproute2
+  libsqlite3-dev libgrpc++-dev libre2-dev pkg-config libgloo-dev libopenmpi-dev openmpi-bin iproute2
   ca-certificates dataset-fashion-mnist
 )
 

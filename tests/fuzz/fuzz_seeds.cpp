@@ -142,6 +142,29 @@ void write_records(const std::string& folder) {
   put("monitor", 2, "time,seconds,cpu_percent\n2026-11-16,0.5,80\r\n1794787201.0,1.0,\nx\n");
 }
 
+/// Writes what other programs write. The first byte tells guest_fuzz how to read the rest.
+void write_guest(const std::string& folder) {
+  const auto put = [&](const std::string& name, uint8_t kind, const std::string& text) {
+    put_file(folder + "/" + name, tagged(kind, Bytes(text.begin(), text.end())));
+  };
+  put("dstat", 0,
+      "\"Dstat 0.7.2 CSV output\"\n\"Host:\",\"n1\",,,,\"User:\",\"root\"\n"
+      "\"Cmdline:\",\"dstat\",,,,\"Date:\",\"03 Dec 2020 14:10:38 CST\"\n\n"
+      "\"system\",\"total cpu usage\",,,,,,\"memory usage\",,,,\"net/total\",\n"
+      "\"time\",\"usr\",\"sys\",\"idl\",\"wai\",\"hiq\",\"siq\",\"used\",\"buff\",\"cach\",\"free\",\"recv\",\"send\"\n"
+      "03-12 14:10:38,1,1,98,0,0,0,1e9,0,0,0,0,0\n03-12 14:10:39,2,1.5,96,0,0,0.5,1e9,0,0,0,60,130\n");
+  put("collectl", 0,
+      "################\n# Host:       n2  DaemonOpts:\n#Date Time [CPU]User% [CPU]Sys% [MEM]Used [NET]RxKBTot\n"
+      "20201123 18:57:54 1 2 8010132 5\n20201123 18:57:55.500 1 2 8010132 5\n");
+  put("utc", 0, "#UTC [CPU]User% [DSK]ReadKBTot\n1606157873 1 2\n1606157874 1 2\n");
+  put("columns", 1, "epoch,loss\n1,\"0.5\"\n2,\"a\"\"b\"\n3");
+  put("output", 2, "epoch (\\d+)\nepoch 3 loss 0.5\nepoch 4\n");
+  // An event with the scalar "loss": 0.5 at step 3, in its frame.
+  const std::string event(
+      "\x09\x00\x00\x00\x00\x00\x00\x59\x40\x10\x03\x2a\x0d\x0a\x0b\x0a\x04loss\x15\x00\x00\x00\x3f", 26);
+  put("event", 3, event);
+}
+
 void write_cluster(const std::string& tf_config, const std::string& file, const std::string& slurm) {
   const auto put = put_text;
   put(tf_config + "/deep", nested(R"({"cluster":{"worker":)", "}}"));
@@ -350,6 +373,7 @@ int main(int argc, char** argv) {
     write_tar(made(folder + "/tar"));
     write_experiment(made(folder + "/experiment"));
     write_records(made(folder + "/records"));
+    write_guest(made(folder + "/guest"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_http(made(folder + "/http"));
     write_frame(made(folder + "/frame"));

@@ -44,6 +44,8 @@ void add_dash(const Command& program, Invocation& invocation);
 void add_tensorboard(const Command& program, Invocation& invocation);
 void add_trace(const Command& program, Invocation& invocation);
 void add_monitor(const Command& program, Invocation& invocation);
+/// Adds the command that runs any program as the roles of a cluster.
+void add_guest(const Command& program, Invocation& invocation);
 void add_data(const Command& program, Invocation& invocation);
 void add_models(const Command& program, Invocation& invocation);
 void add_describe(const Command& program, Invocation& invocation);

@@ -87,6 +87,7 @@ constexpr auto kCommands = std::to_array<AddCommand>({
   add_tensorboard,
   add_trace,
   add_monitor,
+  add_guest,
   add_eval,
   add_predict,
   add_export,

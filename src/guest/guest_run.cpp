@@ -1,0 +1,343 @@
+#include "guest/guest_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/address.h"
+#include "base/file.h"
+#include "base/host.h"
+#include "base/own_program.h"
+#include "base/yaml_tree.h"
+#include "guest/role_environment.h"
+#include "guest/run_folder.h"
+#include "launch/emulated_nodes.h"
+#include "launch/local_launch.h"
+#include "lockstep/error.h"
+#include "process/child_process.h"
+#include "process/descendants.h"
+
+namespace lockstep::guest {
+namespace {
+
+using process::Stream;
+using Steady = std::chrono::steady_clock;
+
+constexpr int kTickMilliseconds = 100;
+constexpr double kGraceSeconds = 3;      ///< from SIGTERM to SIGKILL
+constexpr double kLeavingSeconds = 0.5;  ///< for children that end a little later than their parent
+constexpr std::chrono::seconds kPatience{10};
+constexpr int kMasterPort = 29500;  ///< on nodes with a network of their own
+constexpr int kSignalled = 128;
+
+double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
+
+struct Role {
+  Role(cluster::Task wanted, const std::vector<FigureSource>& sources) : task(wanted), reader(sources) {}
+
+  cluster::Task task;
+  std::string name;  ///< "worker:1", "process"
+  std::string folder;
+  Values names;  ///< values of names in braces
+  std::unique_ptr<process::Child> child = {};
+  std::optional<process::Ending> ending = {};
+  std::optional<Steady::time_point> ended = {};  ///< first look that found it ended
+  double finished = records::kUnknown;
+  OutputReader reader;
+  std::ofstream log = {};
+  std::string last_line = {};
+  std::string last_error = {};
+
+  [[nodiscard]] bool trains(bool alone) const { return alone || task.trains(); }
+};
+
+class GuestRun {
+ public:
+  explicit GuestRun(const GuestOptions& options) : options_(options) {}
+
+  GuestOutcome run();
+
+ private:
+  void place();
+  void add_roles();
+  void start(Role& role);
+  void watch();
+  void read(Role& role);
+  void look(Role& role);
+  void stop();
+  void end_left_behind();
+  void collect();
+  [[nodiscard]] Figures figures_of(const Role& role) const;
+  [[nodiscard]] std::vector<FigureSource> sources_of(const Role& role) const;
+  [[nodiscard]] std::set<std::string> adopted() const;
+  [[nodiscard]] bool done() const;
+  [[nodiscard]] bool alone() const { return places_.cluster.nodes.empty(); }
+  [[nodiscard]] Role& chief() const { return *roles_.front(); }
+
+  const GuestOptions& options_;
+  process::Subreaper subreaper_;
+  Places places_;
+  std::optional<launch::EmulatedNodes> nodes_;
+  std::vector<std::unique_ptr<Role>> roles_;  ///< the chief first
+  RunResult result_;
+  Steady::time_point began_;
+  double began_at_ = 0;  ///< seconds since 1970
+  std::string failure_;
+  int signal_ = 0;
+  std::set<std::string> left_behind_;
+};
+
+/// Sets the places of the roles, and the nodes.
+void GuestRun::place() {
+  cluster::LocalCluster wanted = options_.cluster;
+  if (!options_.emulate.empty()) wanted.network = launch::kEmulatedNetwork;
+  if (wanted.workers > 0 || !wanted.layout.empty()) places_.cluster = cluster::local_cluster(wanted);
+  places_.one_host = options_.emulate.empty();
+  places_.hosts_file = std::filesystem::absolute(options_.run_dir + "/hosts").string();
+  if (!options_.emulate.empty()) {
+    std::vector<launch::NodeRoles> roles;
+    for (const cluster::Node& node : places_.cluster.nodes) {
+      launch::NodeRoles& here = roles.emplace_back();
+      for (const cluster::Task& task : node.tasks) here.push_back(task.str());
+    }
+    if (roles.empty()) roles.push_back({"process"});
+    nodes_.emplace(options_.emulate, std::move(roles));
+    places_.master_port = kMasterPort;
+    if (!alone()) places_.master_host = places_.cluster.nodes[node_of(places_, places_.cluster.spec.chief_task())].host;
+  } else {
+    cluster::LocalCluster one;
+    one.workers = 1;
+    one.ps = 0;
+    places_.master_port = base::parse_address(cluster::local_spec(one).workers.front()).port;
+  }
+}
+
+void GuestRun::add_roles() {
+  const cluster::Task first = alone() ? cluster::Task{} : places_.cluster.spec.chief_task();
+  std::vector<cluster::Task> tasks{first};
+  for (const cluster::Task& task : places_.cluster.spec.tasks()) {
+    if (!(task == first)) tasks.push_back(task);
+  }
+  for (const cluster::Task& task : tasks) {
+    auto role = std::make_unique<Role>(task, options_.figures);
+    role->name = alone() ? "process" : task.str();
+    role->folder = task == first ? options_.run_dir : options_.run_dir + "/" + task.folder();
+    role->names = names_of(places_, task, options_.run_dir);
+    role->names.insert(role->names.end(), options_.settings.begin(), options_.settings.end());
+    base::make_directories(role->folder);
+    role->log.open(role->folder + "/output.log", std::ios::trunc);
+    roles_.push_back(std::move(role));
+  }
+}
+
+void GuestRun::start(Role& role) {
+  process::Command command;
+  command.program = base::own_program();
+  command.argv = {
+      "lockstep", "monitor", "--quiet", "--every=" + options_.monitor_every, "--csv=" + role.folder + "/monitor.csv",
+      "--"};
+  for (std::string& word : filled_in(options_.command, role.names)) command.argv.push_back(std::move(word));
+  command.environment = environment_of(places_, role.task);
+  command.environment.emplace_back("PYTHONUNBUFFERED", "1");  // figures arrive when they are printed
+  if (nodes_) nodes_->put_on_node(command, node_of(places_, role.task));
+  role.child = std::make_unique<process::Child>(command);
+}
+
+/// Returns processes that lost their parents and came to this one.
+std::set<std::string> GuestRun::adopted() const {
+  std::set<std::string> names;
+  for (const process::Descendant& each : process::descendants()) {
+    const bool ours = std::any_of(roles_.begin(), roles_.end(), [&](const auto& role) {
+      return role->child != nullptr && role->child->pid() == each.pid;
+    });
+    if (each.parent == getpid() && !ours && !each.ended) names.insert(fmt::format("{} ({})", each.name, each.pid));
+  }
+  return names;
+}
+
+void GuestRun::read(Role& role) {
+  const double now = since(began_);
+  const auto take = [&](const std::string& line, bool error) {
+    role.log << line << '\n';
+    if (!line.empty()) (error ? role.last_error : role.last_line) = line;
+    role.reader.read(line, now);
+  };
+  role.child->read(Stream::out, [&](const std::string& line) { take(line, false); });
+  role.child->read(Stream::err, [&](const std::string& line) { take(line, true); });
+}
+
+/// Reaps a role that has ended. Gives its children a moment to end, too, and remembers those that did not.
+void GuestRun::look(Role& role) {
+  pollfd end{role.child->end_fd(), POLLIN, 0};
+  if (role.ending || ::poll(&end, 1, 0) != 1) return;
+  if (!role.ended) role.ended = Steady::now();
+  const std::set<std::string> others = adopted();
+  if (!others.empty() && since(*role.ended) < kLeavingSeconds) return;
+  left_behind_.insert(others.begin(), others.end());
+  role.finished = std::chrono::duration<double>(*role.ended - began_).count();
+  read(role);
+  role.ending = role.child->reap();
+  // `lockstep monitor` ends as a shell would.
+  if (role.ending && !role.ending->signalled && role.ending->number > kSignalled) {
+    role.ending = process::Ending{true, role.ending->number - kSignalled};
+  }
+  if (!role.ending || role.ending->ok() || !failure_.empty()) return;
+  const std::string& line = role.last_error.empty() ? role.last_line : role.last_error;
+  failure_ = fmt::format("{}: {}{}{}", role.name, role.ending->text(), line.empty() ? "" : ": ", line);
+}
+
+bool GuestRun::done() const {
+  return std::all_of(roles_.begin(), roles_.end(),
+                     [&](const auto& role) { return role->ending || !role->trains(alone()); });
+}
+
+void GuestRun::watch() {
+  while (!done() && failure_.empty() && signal_ == 0) {
+    std::vector<pollfd> fds;
+    if (options_.signals >= 0) fds.push_back({options_.signals, POLLIN, 0});
+    for (const auto& role : roles_) {
+      if (role->ending) continue;
+      // One that has ended waits for its children; its descriptor would not let this thread sleep.
+      if (!role->ended) fds.push_back({role->child->end_fd(), POLLIN, 0});
+      for (const Stream stream : {Stream::out, Stream::err}) fds.push_back({role->child->fd(stream), POLLIN, 0});
+    }
+    ::poll(fds.data(), fds.size(), kTickMilliseconds);
+    for (const auto& role : roles_) {
+      if (!role->ending) read(*role);
+      if (!role->ending) look(*role);
+    }
+    signalfd_siginfo info{};
+    if (options_.signals >= 0 && (fds.front().revents & POLLIN) != 0 &&
+        ::read(options_.signals, &info, sizeof info) == sizeof info) {
+      signal_ = static_cast<int>(info.ssi_signo);
+    }
+    if (since(began_) <= options_.deadline || done() || !failure_.empty()) continue;
+    std::vector<std::string> running;
+    for (const auto& role : roles_) {
+      if (!role->ending && role->trains(alone())) running.push_back(role->name);
+    }
+    failure_ = fmt::format("{} still ran at the deadline of {:g} s", fmt::join(running, ", "), options_.deadline);
+  }
+}
+
+/// Ends the roles that still run: servers, evaluators, or all after a failure.
+void GuestRun::stop() {
+  const Steady::time_point asked = Steady::now();
+  const auto runs = [](const auto& role) { return role->child != nullptr && !role->ending; };
+  for (const auto& role : roles_) {
+    if (runs(role)) role->child->signal(SIGTERM);
+  }
+  while (std::any_of(roles_.begin(), roles_.end(), runs)) {
+    const bool patient = since(asked) < kGraceSeconds;
+    for (const auto& role : roles_) {
+      if (!runs(role)) continue;
+      if (!patient) role->child->signal(SIGKILL);
+      read(*role);
+      role->ending = role->child->reap();
+    }
+    ::poll(nullptr, 0, kTickMilliseconds / 5);
+  }
+}
+
+void GuestRun::end_left_behind() {
+  for (std::string& name : process::end_descendants(kPatience)) left_behind_.insert(std::move(name));
+  if (left_behind_.empty() || !failure_.empty() || signal_ != 0 || !options_.note) return;
+  options_.note(fmt::format("the program left processes behind, which were ended: {}", fmt::join(left_behind_, ", ")));
+}
+
+std::vector<FigureSource> GuestRun::sources_of(const Role& role) const {
+  std::vector<FigureSource> sources = options_.figures;
+  for (FigureSource& source : sources) {
+    if (source.kind != FigureSource::Kind::output) source.where = filled_in({source.where}, role.names).front();
+  }
+  return sources;
+}
+
+/// Reads the figures of a role. A file that is the same for all roles has the chief's.
+Figures GuestRun::figures_of(const Role& role) const {
+  std::vector<FigureSource> sources = sources_of(role);
+  const bool is_chief = &role == &chief();
+  if (!is_chief) {
+    const std::vector<FigureSource> shared = sources_of(chief());
+    for (size_t i = sources.size(); i-- > 0;) {
+      if (sources[i].where == shared[i].where) sources.erase(sources.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+  Points points = role.reader.points();
+  try {
+    for (Point& point : read_files(sources, began_at_)) points.push_back(std::move(point));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: figures: {}", role.name, error.what()));
+  }
+  if (is_chief) {
+    if (const std::vector<std::string> names = missing(sources, points); !names.empty()) {
+      const auto source =
+          std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.figure == names.front(); });
+      throw Error(fmt::format("{}: reported no {}: nothing fits {}; its output is in {}/output.log", role.name,
+                              fmt::join(names, ", no "), base::shown(source->text()), role.folder));
+    }
+  }
+  return join(points);
+}
+
+void GuestRun::collect() {
+  for (const auto& role : roles_) {
+    RoleResult one;
+    one.role = role->name;
+    one.folder = role->folder;
+    one.host = nodes_ ? nodes_->cluster().name(node_of(places_, role->task)) : base::host_name();
+    one.trains = role->trains(alone());
+    one.finished = role->finished;
+    if (one.trains) {
+      one.figures = figures_of(*role);
+      result_.seconds = std::max(result_.seconds, role->finished);
+    }
+    result_.roles.push_back(std::move(one));
+  }
+  write_results(result_);
+}
+
+GuestOutcome GuestRun::run() {
+  std::error_code ignored;
+  if (std::filesystem::exists(options_.run_dir + "/config.yaml", ignored)) {
+    throw UsageError(fmt::format("--run-dir: {} already holds a run; give a new folder", options_.run_dir));
+  }
+  place();
+  base::make_directories(options_.run_dir);
+  add_roles();
+  result_.run_dir = options_.run_dir;
+  result_.settings = options_.settings;
+  result_.command = options_.command;
+  write_config(result_);
+  base::write_whole_file(places_.hosts_file, hosts_text(places_));
+  if (!alone()) base::write_whole_file(options_.run_dir + "/cluster.yaml", launch::cluster_yaml(places_.cluster.spec));
+  if (nodes_) nodes_->write(options_.run_dir, false);
+  began_ = Steady::now();
+  began_at_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  for (const auto& role : roles_) start(*role);
+  watch();
+  stop();
+  end_left_behind();
+  if (nodes_) nodes_->write(options_.run_dir, true);
+  if (signal_ != 0) return {signal_};
+  if (!failure_.empty()) throw Error(failure_);
+  collect();
+  return {};
+}
+
+}  // namespace
+
+GuestOutcome run_guest(const GuestOptions& options) { return GuestRun(options).run(); }
+
+}  // namespace lockstep::guest

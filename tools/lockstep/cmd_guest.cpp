@@ -1,0 +1,134 @@
+// lockstep guest: runs any program as the roles of a cluster, on emulated nodes or on this machine.
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "command_line.h"
+#include "emulate/quantities.h"
+#include "emulate/rights.h"
+#include "guest/guest_run.h"
+#include "lockstep/error.h"
+#include "process/caught_signals.h"
+#include "terminal/output.h"
+#include "terminal/text.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kGuestExamples =
+    "Examples:\n"
+    "  lockstep guest --workers 2 --run-dir runs/ddp --figure 'accuracy=output:accuracy ([0-9.]+)' -- python3 ddp.py\n"
+    "  sudo lockstep guest --layout PS-W-W --emulate cores=0.5 --run-dir runs/tf -- python3 ps.py --steps 100";
+
+struct GuestArguments {
+  int64_t workers = 0;
+  int64_t ps = 0;
+  bool evaluator = false;
+  std::string layout;
+  std::string emulate;
+  std::string run_dir;
+  std::string deadline = "1h";
+  std::string monitor_every = "0.5";
+  std::vector<std::string> figures;
+  std::vector<std::string> settings;
+  std::vector<std::string> logs;
+  std::vector<std::string> words;
+};
+
+/// Returns the words after `--`, as typed.
+std::vector<std::string> guest_words(char** argv) {
+  while (*argv != nullptr && std::strcmp(*argv, "--") != 0) ++argv;
+  std::vector<std::string> words;
+  if (*argv != nullptr) {
+    while (*++argv != nullptr) words.emplace_back(*argv);
+  }
+  return words;
+}
+
+guest::GuestOptions guest_options(const GuestArguments& arguments, char** argv) {
+  guest::GuestOptions options;
+  options.command = guest_words(argv);
+  if (options.command.empty() == arguments.logs.empty()) {
+    throw UsageError(
+        "guest: give the program after --: `lockstep guest --run-dir DIR -- PROGRAM`, or --log in its place");
+  }
+  for (const std::string& text : arguments.logs) options.logs.push_back(guest::parse_log(text));
+  options.run_dir = arguments.run_dir;
+  options.cluster.workers = static_cast<int>(arguments.workers);
+  options.cluster.ps = static_cast<int>(arguments.ps);
+  options.cluster.evaluator = arguments.evaluator;
+  options.cluster.layout = arguments.layout;
+  options.emulate = arguments.emulate;
+  options.deadline = guest::parse_deadline(arguments.deadline, "--deadline");
+  options.monitor_every = arguments.monitor_every;
+  for (const std::string& text : arguments.figures) options.figures.push_back(guest::parse_source(text));
+  for (const std::string& text : arguments.settings) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError(fmt::format("--setting: '{}' is not allowed; it takes NAME=VALUE", text));
+    }
+    options.settings.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return options;
+}
+
+int run_guest_command(const GuestArguments& arguments, char** argv) {
+  constexpr int64_t kMost = 1000;
+  if (arguments.workers > kMost || arguments.ps > kMost) {
+    throw UsageError(fmt::format("--workers and --ps take at most {}", kMost));
+  }
+  guest::GuestOptions options = guest_options(arguments, argv);
+  if (!options.logs.empty()) {
+    guest::import_logs(options);
+    return 0;
+  }
+  if (!arguments.emulate.empty()) {
+    if (const std::string why = emulate::why_no_emulation(); !why.empty()) throw UsageError("--emulate: " + why);
+  }
+  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP});
+  options.signals = signals.fd();
+  options.note = [](const std::string& text) { terminal::print_note(terminal::Terminal::detect(), "note", text); };
+  const guest::GuestOutcome outcome = guest::run_guest(options);
+  return outcome.signal == 0 ? 0 : 128 + outcome.signal;
+}
+
+}  // namespace
+
+void add_guest(const Command& program, Invocation& invocation) {
+  const Command app =
+      program.add_command("guest", "Run any program as the roles of a cluster, and record its figures and its use");
+  const auto arguments = std::make_shared<GuestArguments>();
+  app.add_option("PROGRAM", arguments->words, "Program and its arguments, after --");
+  app.add_number("--workers", arguments->workers, "Workers [0: one process without a cluster]");
+  app.add_number("--ps", arguments->ps, "Parameter servers [0]");
+  app.add_flag("--evaluator", arguments->evaluator, "Also start an evaluator");
+  app.add_option("--layout", arguments->layout, "Roles of each node, such as PS-W-W").type_name("TEXT");
+  app.add_option("--emulate", arguments->emulate, "Emulate each node, e.g. cores=0.5,rate=1gbit (needs root)")
+      .type_name("TEXT");
+  app.add_option("--run-dir", arguments->run_dir, "New folder for what is recorded").type_name("DIR").required();
+  app.add_option("--figure", arguments->figures,
+                 "FIGURE=SOURCE; SOURCE is output:EXPRESSION, csv:FILE#COLUMN, events:FOLDER#TAG or "
+                 "epoch-events:FOLDER#TAG; several times")
+      .type_name("TEXT")
+      .repeated();
+  app.add_option("--setting", arguments->settings,
+                 "NAME=VALUE, which replaces {NAME} in the program's words; several times")
+      .type_name("TEXT")
+      .repeated();
+  app.add_option(
+         "--log", arguments->logs,
+         "ROLE=FILE or ROLE=FILE@SECONDS: in place of a program, the use of a role as dstat or collectl logged it")
+      .type_name("TEXT")
+      .repeated();
+  app.add_option("--deadline", arguments->deadline, "End the program after this time [1h]").type_name("TIME");
+  app.add_option("--monitor-every", arguments->monitor_every, "Seconds between samples [0.5]").type_name("X");
+  app.footer(kGuestExamples);
+  app.callback([arguments, &invocation] {
+    invocation.run = [arguments, argv = invocation.argv] { return run_guest_command(*arguments, argv); };
+  });
+}
+
+}  // namespace lockstep::tools
