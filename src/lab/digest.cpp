@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/hash.h"
+#include "guest/guest_run.h"
 
 namespace lockstep::lab {
 namespace {
@@ -62,6 +63,19 @@ std::string digest_of(const RunPlan& plan) {
   }
   for (const std::string& part : {plan.cluster.emulate, plan.cluster.faults, plan.cluster.hosts}) hash.add(part);
   if (!plan.cluster.hosts.empty()) add_content(hash, plan.cluster.hosts);
+  if (plan.is_guest()) {
+    hash.add("command");
+    for (const std::vector<std::string>* words : {&plan.guest.command, &plan.guest.figures}) {
+      for (const std::string& word : *words) hash.add(word);
+    }
+    for (const std::string& word : plan.guest.command) {
+      if (is_file(word)) add_content(hash, word);  // a script
+    }
+    for (const std::string& log : plan.guest.logs) {
+      hash.add(log);
+      if (const std::string file = guest::parse_log(log).file; is_file(file)) add_content(hash, file);
+    }
+  }
   if (const std::string model = value_of(plan.settings, "model"); is_file(model)) add_content(hash, model);
   if (const std::string data = value_of(plan.settings, "dataset"); is_file(data)) add_size_and_time(hash, data);
   return hash.text();

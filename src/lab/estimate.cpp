@@ -25,7 +25,8 @@ constexpr double kBytesPerSecond = 1e9;
 constexpr double kSecondsToStart = 0.3;
 constexpr double kSecondsToEmulate = 0.7;
 constexpr double kSecondsToStartRole = 0.15;
-constexpr double kStepsToALoss = 8000;  ///< assumed steps until a stop rule is met, if nothing else ends the training
+constexpr double kSecondsOfAGuest = 30;  ///< of a program that is not ours, until its first run has ended
+constexpr double kStepsToALoss = 8000;   ///< assumed steps until a stop rule is met, if nothing else ends the training
 
 double training_examples(const settings::Settings& s) {
   double count = s.dataset == "images" || s.dataset == "synthetic" ? 10'000 : 60'000;
@@ -90,7 +91,7 @@ Roles roles_of(const RunPlan& plan) {
     for (const auto& node : cluster::parse_layout(layout)) all.insert(all.end(), node.begin(), node.end());
   } else if (const size_t workers = number("workers", 0); workers > 0) {
     all.assign(workers, cluster::Role::worker);
-    all.insert(all.end(), strategy == "allreduce" ? 0 : number("ps", 1), cluster::Role::ps);
+    all.insert(all.end(), strategy == "allreduce" ? 0 : number("ps", plan.is_guest() ? 0 : 1), cluster::Role::ps);
   }
   Roles roles;
   roles.cluster = !all.empty();
@@ -123,6 +124,7 @@ Estimator::Cost Estimator::cost_of(const RunPlan& plan) {
 }
 
 double Estimator::seconds(const RunPlan& plan) {
+  if (plan.is_guest()) return kSecondsOfAGuest;
   const settings::Settings s = resolved(plan, models_);
   const Cost cost = cost_of(plan);
   const double host = base::available_cores();

@@ -21,13 +21,14 @@ using Kind = YamlNode::Kind;
 
 constexpr int kMostRepeats = 1000;
 constexpr int kMostWarmUps = 10;
-const Names kOfCase{"label", "tags", "repeats", "cluster"};
+const Names kOfCase{"label", "tags", "repeats", "cluster", "command", "figures", "deadline", "logs"};
 
 struct Case {
   std::string label;
   Values tags;
   int repeats = 1;
   GivenCluster cluster;
+  GivenGuest guest;
   Layer settings;
   const YamlNode* at = nullptr;
 };
@@ -156,6 +157,7 @@ std::vector<Case> read_cases(const Reader& reader, const YamlNode& map, const Ca
     made.tags = read_tags(reader, item, made.tags);
     made.repeats = read_repeats(reader, item, made.repeats);
     made.cluster = read_cluster(reader, item, made.cluster);
+    made.guest = read_guest(reader, item, made.guest);
     made.settings = read_settings(reader, item, kOfCase);
     for (const Dimension& dimension : grid) {
       for (const GivenSetting& given : dimension.values.front()) {
@@ -188,6 +190,7 @@ GroupSource read_group(const Reader& reader, const YamlNode& node, const Common&
       group.warm_up = reader.whole(*warm, "warm_up", 0, kMostWarmUps);
     }
   }
+  plain.guest = read_guest(reader, node, {});
   plain.tags = read_tags(reader, node, {});
   group.grid = read_grid(reader, node);
   group.cases = read_cases(reader, node, plain, group.grid);
@@ -199,7 +202,7 @@ std::vector<GroupSource> read_groups(const Reader& reader, const YamlNode& file,
   if (list == nullptr || list->is(Kind::null)) {
     return {read_group(reader, file, common, false, file.find("name")->text)};
   }
-  for (const char* key : {"grid", "cases", "tags"}) {
+  for (const char* key : {"grid", "cases", "tags", "command", "figures", "deadline", "logs"}) {
     if (const YamlNode* both = Reader::find(file, key)) {
       reader.fail(*both, fmt::format("{} at the top level cannot be combined with groups; move it into a group", key));
     }
@@ -208,7 +211,8 @@ std::vector<GroupSource> read_groups(const Reader& reader, const YamlNode& file,
   std::set<std::string> names;
   for (const YamlNode& node : reader.list(*list, "groups")) {
     reader.check_map(node, "a group",
-                     {"name", "title", "base", "cluster", "repeats", "warm_up", "grid", "cases", "tags"});
+                     {"name", "title", "base", "cluster", "repeats", "warm_up", "grid", "cases", "tags", "command",
+                      "figures", "deadline", "logs"});
     const YamlNode* name = node.find("name");
     if (name == nullptr) reader.fail(node, "a group needs a name");
     if (!names.insert(reader.simple_name(*name, "name")).second) {
@@ -259,6 +263,8 @@ Variation combine(const Reader& reader, const GroupSource& group, const Case& ch
   Variation made;
   made.at = chosen.at;
   made.cluster = chosen.cluster;
+  made.guest = chosen.guest;
+  made.plan.guest = chosen.guest.plan;
   made.plan.cluster = group.local ? local_of(chosen.cluster.plan) : chosen.cluster.plan;
   if (!chosen.cluster.plan.hosts.empty()) {
     drop_places(all, own);
@@ -308,6 +314,7 @@ void check_different(const Reader& reader, const std::vector<Variation>& variati
   for (const Variation& variation : variations) {
     const RunPlan& plan = variation.plan;
     std::string all = plan.cluster.emulate + "|" + plan.cluster.faults + "|" + plan.cluster.hosts;
+    for (const std::string& word : plan.guest.command) all += "|" + word;
     Values sorted = plan.settings;
     std::sort(sorted.begin(), sorted.end());
     for (const auto& [name, value] : sorted) all += "|" + name + "=" + value;

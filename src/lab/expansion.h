@@ -30,12 +30,21 @@ struct GivenCluster {
   const YamlNode* hosts = nullptr;
 };
 
+/// A foreign program with the places of its parts in the file; nullptr: not given.
+struct GivenGuest {
+  GuestPlan plan;
+  const YamlNode* command = nullptr;
+  const YamlNode* figures = nullptr;
+  const YamlNode* logs = nullptr;
+};
+
 /// A run before its repeats, and its place in the file.
 struct Variation {
   RunPlan plan;
   const YamlNode* at = nullptr;     ///< its case, or its group
   const YamlNode* model = nullptr;  ///< place that names the model
   GivenCluster cluster = {};
+  GivenGuest guest = {};
 };
 
 /// Values that the file gives for all groups.
@@ -53,10 +62,14 @@ struct Expansion {
   Names tags;
 };
 
+/// Returns a file named beside the experiment if there is none of that name here.
+std::string found_beside(const std::string& file, const std::string& text);
 /// Reads the settings of a map. Skips the keys in `besides`, which are not settings.
 Layer read_settings(const Reader& reader, const YamlNode& map, const Names& besides = {});
 /// Lays `cluster:` of a map over the values of the level above.
 GivenCluster read_cluster(const Reader& reader, const YamlNode& map, GivenCluster above);
+/// Lays `command`, `figures`, `deadline` and `logs` of a map over the values of the level above.
+GivenGuest read_guest(const Reader& reader, const YamlNode& map, GivenGuest above);
 /// Returns the nodes of the cluster file as a `layout`: "PW-W".
 std::string layout_of(const Reader& reader, const GivenCluster& given);
 /// Returns the cluster as processes of this machine, without faults that need nodes.

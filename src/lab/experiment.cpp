@@ -19,8 +19,9 @@ namespace {
 using Kind = YamlNode::Kind;
 
 constexpr size_t kMostScales = 20;
-const Names kTopKeys{"name",    "title", "about",  "cut",  "repeats", "retries", "warm_up", "base",
-                     "cluster", "tags",  "groups", "grid", "cases",   "report",  "scales"};
+const Names kTopKeys{"name",    "title",    "about", "cut",    "repeats", "retries", "warm_up",
+                     "base",    "cluster",  "tags",  "groups", "grid",    "cases",   "command",
+                     "figures", "deadline", "logs",  "report", "scales"};
 
 Names scale_names(const Reader& reader, const YamlNode& root) {
   const YamlNode* scales = root.find("scales");

@@ -32,6 +32,14 @@ struct ClusterPlan {
   std::string program = {};
 };
 
+/// A program that is not ours, to run in place of a training (guest/guest_run.h).
+struct GuestPlan {
+  std::vector<std::string> command = {};  ///< words; empty: a training
+  std::vector<std::string> figures = {};  ///< FIGURE=SOURCE, as `lockstep guest --figure` takes them
+  std::string deadline = {};              ///< "10m"; empty: the default of `lockstep guest`
+  std::vector<std::string> logs = {};     ///< ROLE=FILE: an earlier run elsewhere, in place of a command
+};
+
 /// One training.
 struct RunPlan {
   std::string key;  ///< unique in the experiment, readable, usable as a folder name: "lenet-workers=3-mode=sync-r1"
@@ -42,6 +50,9 @@ struct RunPlan {
   Values tags;        ///< free names from the file: nodes, deploy, ...
   ClusterPlan cluster;
   int repeat = 1;  ///< number of the repeat, from 1
+  GuestPlan guest = {};
+
+  [[nodiscard]] bool is_guest() const { return !guest.command.empty() || !guest.logs.empty(); }
 };
 
 /// Selects runs: each field must have one of its values. An empty filter selects all.

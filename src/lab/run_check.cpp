@@ -12,6 +12,9 @@
 #include "cluster/cluster_file.h"
 #include "emulate/cluster.h"
 #include "emulate/faults.h"
+#include "guest/guest_run.h"
+#include "guest/usage_log.h"
+#include "lab/guest_layer.h"
 #include "lockstep/error.h"
 #include "role/group_member.h"
 #include "settings/configuration.h"
@@ -48,6 +51,46 @@ cluster::Spec spec_of(const RunPlan& plan, const settings::Settings& settings) {
                                  settings.workers, settings.layout, members));
   }
   return spec;
+}
+
+/// Returns the settings that place the roles of a foreign program; it has no servers unless they are given.
+settings::Settings guest_places(const RunPlan& plan) {
+  settings::Settings places;
+  places.ps = 0;
+  for (const auto& [name, text] : plan.settings) {
+    if (name != "workers" && name != "ps" && name != "layout" && name != "evaluator") continue;
+    settings::assign(places, *settings::find_setting(name), text, name);
+  }
+  return places;
+}
+
+/// Returns whether the lab itself uses a setting of a foreign program, or it only says what the program is.
+bool is_of_lab(std::string_view name) {
+  constexpr std::array<std::string_view, 12> kOfLab{"workers", "ps",     "layout",  "evaluator",
+                                                    "seed",    "model",  "dataset", "command",
+                                                    "emulate", "faults", "hosts",   "monitor-every"};
+  return std::find(kOfLab.begin(), kOfLab.end(), name) != kOfLab.end();
+}
+
+size_t guest_nodes(const settings::Settings& places) {
+  if (!places.layout.empty()) return cluster::parse_layout(places.layout).size();
+  return std::max<size_t>(1, places.workers == 0 ? 1 : static_cast<size_t>(places.workers + places.ps));
+}
+
+/// Refuses names in braces that nothing fills in, and settings that vary without a place in the command.
+void check_words(const RunPlan& plan) {
+  Values values = guest_values(plan, "data");
+  for (const std::string& name : guest::role_names()) values.emplace_back(name, name);
+  std::vector<std::string> words = plan.guest.command;
+  words.insert(words.end(), plan.guest.figures.begin(), plan.guest.figures.end());
+  (void)guest::filled_in(plan.guest.command, values);
+  for (const auto& [name, text] : plan.varied) {
+    if (is_of_lab(name)) continue;
+    const std::string braces = "{" + yaml_name(name) + "}";
+    const bool used = std::any_of(words.begin(), words.end(),
+                                  [&](const std::string& word) { return word.find(braces) != std::string::npos; });
+    if (!used) throw UsageError(fmt::format("{} varies, but the command does not have {}", yaml_name(name), braces));
+  }
 }
 
 /// Refuses cluster settings for a single process.
@@ -125,6 +168,33 @@ void check_cluster(const Variation& variation, const settings::Settings& setting
   at(variation.cluster.faults, [&] { check_faults(plan, spec ? &*spec : nullptr, nodes); });
 }
 
+/// Throws UsageError; `place` is then the place in the file.
+void check_guest(const Variation& variation, bool machine, const YamlNode*& place) {
+  const RunPlan& plan = variation.plan;
+  if (!plan.guest.logs.empty()) {
+    place = variation.guest.logs;
+    for (const std::string& log : plan.guest.logs) {
+      const guest::LogSource source = guest::parse_log(log);
+      if (machine) (void)guest::read_usage_log(source.file, source.every);
+    }
+    return;
+  }
+  check_words(plan);
+  if (!plan.cluster.hosts.empty()) {
+    place = variation.cluster.hosts;
+    throw UsageError("hosts: not allowed with a command, which runs on emulated nodes or on this machine");
+  }
+  if (!plan.cluster.faults.empty()) {
+    place = variation.cluster.faults;
+    throw UsageError("faults: not allowed with a command");
+  }
+  const settings::Settings places = guest_places(plan);
+  place = variation.at;
+  if (has_cluster(places)) (void)spec_of(plan, places);
+  if (variation.cluster.emulate != nullptr) place = variation.cluster.emulate;
+  check_emulation(plan, guest_nodes(places), machine);
+}
+
 }  // namespace
 
 settings::Settings resolved(const RunPlan& plan, std::span<const nn::ModelDef> models) {
@@ -162,8 +232,8 @@ std::vector<emulate::NodeSpec> largest_cluster(const std::vector<const RunPlan*>
   double memory = 0;
   for (const RunPlan* plan : plans) {
     if (plan->cluster.emulate.empty()) continue;
-    std::vector<emulate::NodeSpec> nodes =
-        emulate::parse_nodes(plan->cluster.emulate, nodes_of(resolved(*plan, models)));
+    std::vector<emulate::NodeSpec> nodes = emulate::parse_nodes(
+        plan->cluster.emulate, plan->is_guest() ? guest_nodes(guest_places(*plan)) : nodes_of(resolved(*plan, models)));
     emulate::share_cores(nodes, base::available_cores());
     memory = std::max(memory, sum(nodes, &emulate::NodeSpec::memory_bytes));
     if (sum(nodes, &emulate::NodeSpec::cores) > sum(largest, &emulate::NodeSpec::cores)) largest = std::move(nodes);
@@ -177,6 +247,15 @@ void check_run(const Reader& reader, const Variation& variation, std::span<const
   const auto fail = [&](const YamlNode& at, const Error& error) {
     reader.fail(at, fmt::format("run {}: {}", plan.key, error.what()));
   };
+  if (plan.is_guest()) {
+    const YamlNode* at = variation.guest.logs != nullptr ? variation.guest.logs : variation.guest.command;
+    try {
+      check_guest(variation, machine, at);
+    } catch (const Error& error) {
+      fail(*at, error);
+    }
+    return;
+  }
   const std::string model = value_of(plan.settings, "model");
   if (model.empty()) reader.fail(*variation.at, fmt::format("run {}: has no model; give one in `base`", plan.key));
   try {

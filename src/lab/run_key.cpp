@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <map>
 #include <set>
 
 namespace lockstep::lab {
@@ -24,12 +26,35 @@ std::string fit_for_folder(std::string_view text) {
   return result;
 }
 
+/// Names commands by their scripts, or by their first words: "train.py". Different commands get different names.
+class CommandNames {
+ public:
+  std::string of(const std::vector<std::string>& command) {
+    if (command.empty()) return "logs";
+    const auto known = names_.find(command);
+    if (known != names_.end()) return known->second;
+    const auto script = std::find_if(command.begin(), command.end(), [](const std::string& word) {
+      return std::filesystem::path(word).has_extension() && !word.starts_with("-") && word.find('{') == word.npos;
+    });
+    const std::string& word = script == command.end() ? command.front() : *script;
+    const std::string name = fit_for_folder(std::filesystem::path(word).filename().string());
+    std::string unique = name;
+    for (int n = 2; !taken_.insert(unique).second; ++n) unique = fmt::format("{}-{}", name, n);
+    return names_[command] = unique;
+  }
+
+ private:
+  std::map<std::vector<std::string>, std::string> names_;
+  std::set<std::string> taken_;
+};
+
 /// Returns the settings and the cluster's properties, as if those were settings.
-Values all_of(const RunPlan& plan) {
+Values all_of(const RunPlan& plan, CommandNames& commands) {
   Values all = plan.settings;
   all.emplace_back("emulate", plan.cluster.emulate);
   all.emplace_back("faults", plan.cluster.faults);
   all.emplace_back("hosts", plan.cluster.hosts);
+  if (plan.is_guest()) all.emplace_back("command", commands.of(plan.guest.command));
   return all;
 }
 
@@ -62,7 +87,8 @@ std::string key_of(const RunPlan& plan) {
 
 void name_runs(std::vector<Variation>& variations) {
   std::vector<Values> all;
-  for (const Variation& variation : variations) all.push_back(all_of(variation.plan));
+  CommandNames commands;
+  for (const Variation& variation : variations) all.push_back(all_of(variation.plan, commands));
   const std::vector<std::string> names = names_that_vary(all);
   std::set<std::string> taken;
   for (size_t i = 0; i < variations.size(); ++i) {

@@ -14,6 +14,7 @@
 #include "base/own_program.h"
 #include "emulate/claims.h"
 #include "emulate/rights.h"
+#include "lab/guest_layer.h"
 #include "lab/noise.h"
 #include "lab/run_check.h"
 #include "lab/run_process.h"
@@ -220,12 +221,16 @@ Followed Runner::train(const RunPlan& plan, const std::string& run_dir, bool war
     if (watch != nullptr) watch->look();
     tell(warm ? RunnerEvent::Kind::warming : RunnerEvent::Kind::tick, plan);
   });
+  if (plan.is_guest() && trained.ending->ok() && !trained.last_error.empty()) {
+    tell(RunnerEvent::Kind::note, plan, trained.last_error);
+  }
   if (trained.log_failed) tell(RunnerEvent::Kind::note, plan, fmt::format("cannot write {}", log_of(run_dir)));
   return trained;
 }
 
 void Runner::warm_up(const Group& group, const RunPlan& plan) {
   const std::string folder = folder_ + "/warm-up";
+  if (plan.is_guest()) return;
   for (int i = 0; i < group.warm_up && outcome_.signal == 0; ++i) {
     began_ = Steady::now();
     tell(RunnerEvent::Kind::warming, plan);
@@ -258,7 +263,9 @@ std::optional<RunMeasured> Runner::settle(const RunPlan& plan, const std::string
     try {
       const records::RunRecord record = records::read_run(run_dir);
       measured = measure(record);
-      if (record.state != records::RunState::ended || !measured.values.contains("steps")) reason = "it left no summary";
+      const bool has_steps = plan.is_guest() || measured.values.contains("steps");
+      if (record.state != records::RunState::ended || !has_steps) reason = "it left no summary";
+      if (plan.is_guest()) add_guest_figures(run_dir, measured.values);
     } catch (const Error& error) {
       reason = fmt::format("its folder cannot be read: {}", error.what());
     }
@@ -267,7 +274,7 @@ std::optional<RunMeasured> Runner::settle(const RunPlan& plan, const std::string
     fail(plan, reason);
     return std::nullopt;
   }
-  if (plan.cluster.hosts.empty()) add_noise(measured.values, use, promised_cores(plan));
+  if (plan.cluster.hosts.empty() && plan.guest.logs.empty()) add_noise(measured.values, use, promised_cores(plan));
   return measured;
 }
 
@@ -355,6 +362,7 @@ std::string experiment_folder(const std::string& lab_dir, const Experiment& expe
 
 std::vector<std::string> run_words(const RunPlan& plan, const std::string& run_dir, const std::string& data,
                                    bool warm_up) {
+  if (plan.is_guest()) return guest_words(plan, run_dir, data);
   std::vector<std::string> words;
   if (!plan.cluster.hosts.empty()) {
     words = {"launch", "--remove"};  // no process would resume it there

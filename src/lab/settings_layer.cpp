@@ -36,16 +36,6 @@ std::string refusal(const SettingDef& def) {
   return "";
 }
 
-/// Returns a file named beside the experiment if there is none of that name here.
-std::string found_beside(const std::string& file, const std::string& text) {
-  namespace fs = std::filesystem;
-  const fs::path path(text);
-  if (!path.has_extension() || path.is_absolute()) return text;
-  std::error_code ignored;
-  const fs::path beside = fs::path(file).parent_path() / path;
-  return !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside.string() : text;
-}
-
 std::string option_text(const Reader& reader, const YamlNode& node, std::string_view name) {
   std::string text;
   for (const YamlNode* item : reader.one_or_more(node, name)) text += (text.empty() ? "" : ",") + item->text;
@@ -149,6 +139,15 @@ bool needs_nodes(const std::string& fault) {
 }
 
 }  // namespace
+
+std::string found_beside(const std::string& file, const std::string& text) {
+  namespace fs = std::filesystem;
+  const fs::path path(text);
+  if (!path.has_extension() || path.is_absolute()) return text;
+  std::error_code ignored;
+  const fs::path beside = fs::path(file).parent_path() / path;
+  return !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside.string() : text;
+}
 
 std::string canonical(const Reader& reader, const YamlNode& at, std::string_view name, const std::string& text) {
   const SettingDef* def = settings::find_setting(name);

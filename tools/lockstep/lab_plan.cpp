@@ -90,7 +90,10 @@ std::string cluster_text(const lab::RunPlan& plan) {
     const std::string replicas = setting("replicas");
     text = replicas.empty() || replicas == "0" ? "one process" : terminal::counted(std::stoull(replicas), "replica");
   }
-  if (roles.all_reduce) {
+  if (plan.is_guest()) {
+    if (text.starts_with("one process")) text = "one program";
+    text += text == "one program" ? "" : ", any program";
+  } else if (roles.all_reduce) {
     text += ", all-reduce";
   } else if (roles.cluster || setting("mode") == "async") {
     text += setting("mode") == "async" ? ", async" : ", sync";

@@ -31,7 +31,7 @@ constexpr uint64_t kOpenFiles = 24;  ///< for the database, locks and a run's pi
 void find_data(const std::vector<const lab::RunPlan*>& runs, const std::string& folder, bool quiet) {
   std::set<std::pair<std::string, std::string>> wanted;
   for (const lab::RunPlan* plan : runs) {
-    if (!plan->cluster.hosts.empty()) continue;
+    if (!plan->cluster.hosts.empty() || plan->is_guest()) continue;
     const std::string own = lab::value_of(plan->settings, "data");
     wanted.emplace(lab::value_of(plan->settings, "dataset"), folder.empty() ? own : folder);
   }
