@@ -47,6 +47,7 @@ LIBRARIES = {
     "JPEG::JPEG": ["jpeglib.h", "jerror.h"],
     "OpenSSL::Crypto": ["openssl/"],
     "PkgConfig::GRPC": ["grpc/", "grpcpp/"],
+    "PkgConfig::RE2": ["re2/"],
     "protobuf::libprotobuf-lite": ["google/protobuf/"],
     "SQLite::SQLite3": ["sqlite3.h"],
     "CLI11::CLI11": ["CLI/"],

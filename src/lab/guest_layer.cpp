@@ -146,7 +146,9 @@ Values guest_values(const RunPlan& plan, const std::string& data) {
   Values values;
   for (const auto& [name, value] : plan.settings) values.emplace_back(yaml_name(name), value);
   values.insert(values.end(), plan.tags.begin(), plan.tags.end());
-  if (!data.empty() && value_of(values, "data").empty()) values.emplace_back("data", data);
+  if (data.empty()) return values;
+  std::erase_if(values, [](const auto& value) { return value.first == "data"; });
+  values.emplace_back("data", data);
   return values;
 }
 

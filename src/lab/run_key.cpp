@@ -34,7 +34,9 @@ class CommandNames {
     const auto known = names_.find(command);
     if (known != names_.end()) return known->second;
     const auto script = std::find_if(command.begin(), command.end(), [](const std::string& word) {
-      return std::filesystem::path(word).has_extension() && !word.starts_with("-") && word.find('{') == word.npos;
+      const std::string extension = std::filesystem::path(word).extension().string();
+      const bool named = extension.size() > 1 && std::isalpha(static_cast<unsigned char>(extension[1])) != 0;
+      return named && !word.starts_with("-") && word.find('{') == std::string::npos;
     });
     const std::string& word = script == command.end() ? command.front() : *script;
     const std::string name = fit_for_folder(std::filesystem::path(word).filename().string());

@@ -23,6 +23,7 @@
 #include "observe/monitor/host_watch.h"
 #include "process/caught_signals.h"
 #include "process/child_process.h"
+#include "process/descendants.h"
 
 namespace lockstep::lab {
 namespace {
@@ -217,10 +218,14 @@ Followed Runner::train(const RunPlan& plan, const std::string& run_dir, bool war
   command.argv = {options_.program, "--failure-file=" + failure_file};
   for (const std::string& word : run_words(plan, run_dir, options_.data, warm)) command.argv.push_back(word);
   command.environment = {{"TF_CONFIG", ""}};
+  // Even if `lockstep guest` itself is killed, nothing of a foreign program is left.
+  std::optional<process::Subreaper> subreaper;
+  if (plan.is_guest()) subreaper.emplace();
   const Followed trained = follow(command, warm ? "" : log_of(run_dir), failure_file, signals_.fd(), [&] {
     if (watch != nullptr) watch->look();
     tell(warm ? RunnerEvent::Kind::warming : RunnerEvent::Kind::tick, plan);
   });
+  if (subreaper) (void)process::end_descendants(std::chrono::seconds(10));
   if (plan.is_guest() && trained.ending->ok() && !trained.last_error.empty()) {
     tell(RunnerEvent::Kind::note, plan, trained.last_error);
   }

@@ -90,7 +90,7 @@ class Examination {
     for (const std::string& field : keys_) {
       if (field == without) continue;
       const std::string value = figures().text(row, field);
-      const bool number_alone = of_worker(field) && known(number_of(value));
+      const bool number_alone = lab::of_part(field) && known(number_of(value));
       fields.push_back(field);
       key.push_back(number_alone ? field + " " + value : value);
     }
@@ -193,7 +193,7 @@ class Examination {
   /// Workers of one run may agree, repeats of a row may not.
   void identical() {
     for (const std::string& key : keys_) {
-      if (of_worker(key)) continue;
+      if (lab::of_part(key)) continue;
       for (const Rows& rows : along(key)) {
         if (rows.size() < kLeastRows || !differ(rows, key)) continue;
         Texts texts;
@@ -237,7 +237,7 @@ class Examination {
   void alone() {
     Texts texts;
     for (const std::string& key : keys_) {
-      if (of_worker(key)) continue;
+      if (lab::of_part(key)) continue;
       for (const Rows& rows : along(key)) {
         if (!differ(rows, key) || !known(number_of(figures().text(rows.front(), key)))) continue;
         for (const std::string& field : columns_) {

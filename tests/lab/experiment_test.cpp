@@ -288,5 +288,44 @@ TEST(Experiment, AFileThatIsNotThereIsOneLine) {
   EXPECT_THAT(message_of<IoError>([] { (void)lab::load_experiment("/no/such.yaml", ""); }), HasSubstr("/no/such.yaml"));
 }
 
+const std::string kGuests =
+    "name: e\nbase: {dataset: mnist, epochs: 2}\ngroups:\n- name: g\n  figures: {accuracy: 'acc ([0-9.]+)', loss: 'l "
+    "(.*)'}\n"
+    "  cases:\n";
+
+TEST(Experiment, ACaseMayRunAnyProgram) {
+  const lab::Experiment experiment = parse(
+      kGuests +
+      "  - {label: a, workers: 2, command: 'python3 a.py --e {epochs}'}\n"
+      "  - {label: b, workers: 3, command: [python3, a.py, --e, '{epochs}'], figures: {loss: off}, deadline: 5m}\n"
+      "  - {label: c, command: './b --rank {rank} --to {run_dir}', figures: {loss: {csv: x.csv, column: l}}}\n"
+      "  - {label: ours, model: lr}\n");
+  EXPECT_THAT(keys_of(experiment), ElementsAre("g-workers=2-command=a.py-r1", "g-workers=3-command=a.py-r1",
+                                               "g-command=b-r1", "g-model=lr-r1"));
+  const std::vector<lab::RunPlan>& runs = experiment.groups[0].runs;
+  EXPECT_THAT(runs[1].guest.figures, ElementsAre("accuracy=output:acc ([0-9.]+)"));
+  EXPECT_EQ(runs[1].guest.deadline, "5m");
+  EXPECT_EQ(runs[2].guest.figures.back(), "loss=csv:x.csv#l");
+  EXPECT_FALSE(runs[3].is_guest());
+}
+
+TEST(Experiment, AProgramThatCannotRunIsRefusedAtItsPlace) {
+  const auto refused = [](const std::string& rest) { return refusal(kGuests + "  - {label: a, " + rest + "}\n"); };
+  EXPECT_THAT(refused("command: 'x {bach}'"), AllOf(HasSubstr("test.yaml:7:25"), HasSubstr("'{bach}'")));
+  EXPECT_THAT(refused("command: \"x 'y\""), HasSubstr("test.yaml:7:25: command: has a ' without end"));
+  EXPECT_THAT(refused("command: x, deadline: soon"), HasSubstr("deadline: 'soon' is not allowed"));
+  EXPECT_THAT(refused("command: x, figures: {acuracy: 'a'}"), AllOf(HasSubstr("'acuracy'"), HasSubstr("'accuracy'")));
+  EXPECT_THAT(refused("command: x, figures: {loss: '('}"), HasSubstr("'(' is not a regular expression"));
+  EXPECT_THAT(refused("command: x, figures: {loss: {csv: a}}"), HasSubstr("needs column"));
+  EXPECT_THAT(refused("command: x, figures: {loss: {events: a, tag: b, over: time}}"), HasSubstr("step or epoch"));
+  EXPECT_THAT(refused("command: x, cluster: {faults: [at 1s kill worker:0]}"), HasSubstr("faults: not allowed"));
+  EXPECT_THAT(refused("command: x, layout: XY"), HasSubstr("test.yaml:7"));
+  EXPECT_THAT(refused("command: x, logs: {worker:0: a}"), HasSubstr("do not go together"));
+  EXPECT_THAT(refused("logs: {node1: a}"), HasSubstr("node1"));
+  EXPECT_THAT(refused("logs: {worker:0: no-such.csv}"), AllOf(HasSubstr("test.yaml:7"), HasSubstr("no-such.csv")));
+  EXPECT_THAT(refusal("name: e\ncommand: x\nfigures: {loss: a}\ngrid: {batch: [1, 2]}\n"),
+              HasSubstr("batch varies, but the command does not have {batch}"));
+}
+
 }  // namespace
 }  // namespace lockstep::testing
