@@ -227,7 +227,8 @@ Followed Runner::train(const RunPlan& plan, const std::string& run_dir, bool war
   });
   if (subreaper) (void)process::end_descendants(std::chrono::seconds(10));
   if (plan.is_guest() && trained.ending->ok() && !trained.last_error.empty()) {
-    tell(RunnerEvent::Kind::note, plan, trained.last_error);
+    const size_t text = trained.last_error.find("note: ");
+    tell(RunnerEvent::Kind::note, plan, trained.last_error.substr(text == std::string::npos ? 0 : text + 6));
   }
   if (trained.log_failed) tell(RunnerEvent::Kind::note, plan, fmt::format("cannot write {}", log_of(run_dir)));
   return trained;
