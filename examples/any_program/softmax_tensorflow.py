@@ -46,9 +46,9 @@ def main():
         loss, logits = loss_of(test_pixels, test_labels)
         accuracy = tf.reduce_mean(tf.cast(tf.argmax(logits, 1) == test_labels, tf.float32))
         with writer.as_default():
-            tf.summary.scalar("loss", loss, step)
-            tf.summary.scalar("accuracy", accuracy, step)
-            tf.summary.scalar("epoch", epoch, step)
+            tf.summary.write("loss", loss, step)
+            tf.summary.write("accuracy", accuracy, step)
+            tf.summary.write("epoch", float(epoch), step)
     if task == 0:
         print(f"trained on {step * args.batch * size / seconds:.0f} examples per second")
 

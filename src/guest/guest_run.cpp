@@ -150,7 +150,12 @@ void GuestRun::start(Role& role) {
   for (std::string& word : filled_in(options_.command, role.names)) command.argv.push_back(std::move(word));
   command.environment = environment_of(places_, role.task);
   command.environment.emplace_back("PYTHONUNBUFFERED", "1");  // figures arrive when they are printed
-  if (nodes_) nodes_->put_on_node(command, node_of(places_, role.task));
+  if (nodes_) {
+    nodes_->put_on_node(command, node_of(places_, role.task));
+    // The host's name does not lead to the node's address.
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
+      command.environment.emplace_back(name, "eth0");
+  }
   role.child = std::make_unique<process::Child>(command);
 }
 

@@ -30,6 +30,16 @@ constexpr double kClusterTraffic = 1.1;  ///< ratio of all nodes' received and s
 constexpr double kLeastTraffic = 1e6;    ///< bytes per second below which traffic is not an exchange of parameters
 constexpr size_t kMostNamed = 4;
 
+/// Fields of the two directions of the same traffic.
+struct Traffic {
+  const char* received;
+  const char* sent;
+  bool peak = false;  ///< peaks of nodes do not add up
+};
+constexpr std::array<Traffic, 3> kTraffic{{{"network_received", "network_sent"},
+                                           {"network_received_max", "network_sent_max", true},
+                                           {"ps_received", "ps_sent"}}};
+
 double ratio(double a, double b) { return std::max(a, b) / std::min(a, b); }
 
 /// Counts digits without leading zeros: 3 in "0.0120".
@@ -279,20 +289,20 @@ class Examination {
   /// Compares bytes received and sent: equal over all nodes of a cluster, and alike on each node, since gradients and
   /// parameters are of the same size.
   void traffic() {
-    if (!has("network_received") || !has("network_sent")) return;
     const std::string worker = has_key("worker") ? "worker" : has_key("role") ? "role" : has_key("node") ? "node" : "";
     Texts texts;
-    for (const Rows& rows : along(worker)) {
-      const std::vector<Rows> parts = worker.empty() ? singles(rows) : std::vector<Rows>{rows};
-      for (const Rows& part : parts) add_traffic(part, worker, texts);
+    for (const Traffic& pair : kTraffic) {
+      if (!has(pair.received) || !has(pair.sent) || (pair.peak && !worker.empty())) continue;
+      for (const Rows& rows : along(worker)) {
+        const std::vector<Rows> parts = worker.empty() ? singles(rows) : std::vector<Rows>{rows};
+        for (const Rows& part : parts) add_traffic(part, worker, pair, texts);
+      }
     }
     if (texts.empty()) return;
-    found_.push_back(fmt::format(
-        "{}: {}.",
-        worker.empty() ? "A node receives and sends far from the same, though gradients and parameters are of "
-                         "one size"
-                       : "The nodes together do not receive what they send",
-        some_of(texts)));
+    const char* what = worker.empty() ? "A node receives and sends far from the same, though gradients and parameters "
+                                        "are of one size"
+                                      : "The nodes together do not receive what they send";
+    found_.push_back(fmt::format("{}: {}.", what, some_of(texts)));
   }
 
   static std::vector<Rows> singles(const Rows& rows) {
@@ -301,12 +311,12 @@ class Examination {
     return parts;
   }
 
-  void add_traffic(const Rows& rows, const std::string& worker, Texts& texts) const {
+  void add_traffic(const Rows& rows, const std::string& worker, const Traffic& pair, Texts& texts) const {
     double received = 0;
     double sent = 0;
     for (const size_t row : rows) {
-      received += number(row, "network_received");
-      sent += number(row, "network_sent");
+      received += number(row, pair.received);
+      sent += number(row, pair.sent);
     }
     if (!known(received) || !known(sent) || !(std::min(received, sent) > 0)) return;
     const double allowed = worker.empty() ? kNodeTraffic : kClusterTraffic;

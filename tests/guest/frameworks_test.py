@@ -44,7 +44,7 @@ def main():
         for label, run in runs.items():
             measured = run["measured"]
             assert measured["accuracy"] > 0.75, f"{label}: accuracy {measured['accuracy']}"
-            assert abs(measured["accuracy"] - runs["Lockstep"]["measured"]["accuracy"]) < 0.02, label
+            assert abs(measured["accuracy"] - runs["Lockstep"]["measured"]["accuracy"]) < 0.04, label
             assert measured["examples_per_second"] > 0 and measured["memory"] > 1e6, label
             assert measured["steps"] in (468, 469), f"{label}: {measured['steps']} steps"
             assert len(run["roles"]) == 2, label

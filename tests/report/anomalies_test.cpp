@@ -147,6 +147,9 @@ TEST(Anomalies, TrafficThatDoesNotAddUpIsFound) {
   const char* nodes =
       "nodes,network_received,network_sent\n1,24781,2672\n2,160985621,139865475\n4,127654719,448795321\n";
   EXPECT_THAT(found(nodes, {"nodes"}, both), ElementsAre(HasSubstr(": 128 MB/s received, 449 MB/s sent (nodes 4).")));
+  EXPECT_THAT(found("nodes,network_received_max,network_sent_max\n4,128M,449M\n", {"nodes"},
+                    {"network_received_max", "network_sent_max"}),
+              ElementsAre(HasSubstr(": 128 MB/s received, 449 MB/s sent (nodes 4).")));
   const char* workers =
       "mode,worker,network_received,network_sent\nasync,0,29M,28M\nasync,1,14M,14M\nsync,0,22M,26M\n"
       "sync,1,13M,13M\n";

@@ -1,6 +1,7 @@
 // lockstep guest: runs any program as the roles of a cluster, on emulated nodes or on this machine.
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,6 +96,11 @@ int run_guest_command(const GuestArguments& arguments, char** argv) {
   return outcome.signal == 0 ? 0 : 128 + outcome.signal;
 }
 
+/// Collects the values of an option that may be given several times, one each.
+std::function<void(const std::vector<std::string>&)> into(std::vector<std::string>& values) {
+  return [&values](const std::vector<std::string>& given) { values.insert(values.end(), given.begin(), given.end()); };
+}
+
 }  // namespace
 
 void add_guest(const Command& program, Invocation& invocation) {
@@ -109,20 +115,17 @@ void add_guest(const Command& program, Invocation& invocation) {
   app.add_option("--emulate", arguments->emulate, "Emulate each node, e.g. cores=0.5,rate=1gbit (needs root)")
       .type_name("TEXT");
   app.add_option("--run-dir", arguments->run_dir, "New folder for what is recorded").type_name("DIR").required();
-  app.add_option("--figure", arguments->figures,
+  app.add_option("--figure", into(arguments->figures),
                  "FIGURE=SOURCE; SOURCE is output:EXPRESSION, csv:FILE#COLUMN, events:FOLDER#TAG or "
                  "epoch-events:FOLDER#TAG; several times")
-      .type_name("TEXT")
-      .repeated();
-  app.add_option("--setting", arguments->settings,
+      .type_name("TEXT");
+  app.add_option("--setting", into(arguments->settings),
                  "NAME=VALUE, which replaces {NAME} in the program's words; several times")
-      .type_name("TEXT")
-      .repeated();
+      .type_name("TEXT");
   app.add_option(
-         "--log", arguments->logs,
+         "--log", into(arguments->logs),
          "ROLE=FILE or ROLE=FILE@SECONDS: in place of a program, the use of a role as dstat or collectl logged it")
-      .type_name("TEXT")
-      .repeated();
+      .type_name("TEXT");
   app.add_option("--deadline", arguments->deadline, "End the program after this time [1h]").type_name("TIME");
   app.add_option("--monitor-every", arguments->monitor_every, "Seconds between samples [0.5]").type_name("X");
   app.footer(kGuestExamples);
