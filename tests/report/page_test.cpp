@@ -404,5 +404,31 @@ TEST_F(PlotsOfFolders, AreThereWithoutBeingAskedFor) {
   EXPECT_THAT(titles, ::testing::ElementsAre("accuracy", "loss", "where the time of a step goes", "CPU of the nodes"));
 }
 
+TEST(Plot, CrowdedUsageHasAPanelForEachRun) {
+  const lockstep::testing::TempDir dir;
+  const auto page_of = [&](int runs) {
+    std::vector<MadeRun> made;
+    for (int i = 1; i <= runs; ++i) made.push_back(batch(8 * i, 0.5));
+    lab::Results results = made_results(made);
+    for (size_t i = 0; i < results.runs.size(); ++i) {
+      results.runs[i].folder = fmt::format("{}/{}", dir.path(), i);
+      lockstep::testing::write_cluster_run(results.runs[i].folder);
+    }
+    results.experiment.report.plots = {plot(lab::PlotKind::usage, "", {"cpu_percent"}),
+                                       plot(lab::PlotKind::timeline, "", {})};
+    results.experiment.report.plots[1].name = "timeline";
+    return charts_of(html(results));
+  };
+  EXPECT_THAT(page_of(4)[0]["series"], SizeIs(8)) << "two roles with a monitor in each run";
+  const nlohmann::json charts = page_of(5);
+  ASSERT_THAT(charts, SizeIs(10));
+  EXPECT_EQ(charts[4]["title"], "CPU of the process (100 % is a core): batch 40");
+  EXPECT_THAT(charts[4]["series"], SizeIs(2));
+  EXPECT_EQ(charts[4]["y"]["shows"], charts[0]["y"]["shows"]);
+  EXPECT_EQ(charts[5]["kind"], "timeline");
+  EXPECT_EQ(charts[9]["x"]["shows"], charts[5]["x"]["shows"]) << "one time axis";
+  EXPECT_THAT(charts[5]["x"]["shows"], SizeIs(2));
+}
+
 }  // namespace
 }  // namespace lockstep::report
