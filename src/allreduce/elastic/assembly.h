@@ -99,6 +99,12 @@ class Assembly {
   /// A question to the authority, returned once. The next one comes after `answered`.
   std::optional<Question> take_question();
   void answered(const authority::Answer& answer, double now);
+  /// True if the thread that forms has something to do, or may stop waiting.
+  [[nodiscard]] bool has_work() const {
+    const bool preparation = promise_ && !promise_->asked;
+    return preparation || (decision_ && !decision_taken_) || !failure_.empty() || interrupted_ || knows_end_ ||
+           phase_ == MemberPhase::closing || phase_ == MemberPhase::ended;
+  }
   /// Returns why `form` failed and cannot succeed any more; empty: it has not failed.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   /// True if training was over when this member wanted to join.

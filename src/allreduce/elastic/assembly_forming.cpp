@@ -12,7 +12,7 @@ namespace {
 constexpr double kMesh = 3;         ///< seconds to wait for connections missing between two others
 constexpr double kTurn = 10;        ///< seconds after which the next member may propose a group
 constexpr double kWorthALine = 5;   ///< seconds of waiting before a warning; doubled each time
-constexpr double kOthersLine = 20;  ///< the same for members of a large cluster that do not propose the group
+constexpr double kOthersLine = 60;  ///< the same for members of a large cluster that do not propose the group
 
 }  // namespace
 

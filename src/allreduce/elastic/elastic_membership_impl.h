@@ -111,7 +111,7 @@ void ElasticMembership::Impl::act(const Change& change) {
     wants_regroup_ = assembly_.wants_regroup();
     why = assembly_.broken();
     if (!why.empty()) broken = std::exchange(collective_, nullptr);
-    wake_.notify_all();
+    if (assembly_.has_work()) wake_.notify_all();
   }
   if (broken) broken->abort(why);
   if (question) ask_authority(*question);

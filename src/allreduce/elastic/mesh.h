@@ -113,6 +113,7 @@ class Mesh {
 
   // mesh_tree.cpp
   void seek_parent();
+  void rest();
   void try_parent(int peer);
   void change_parent(int peer, uint64_t incarnation, std::unique_ptr<transport::Stream> stream);
   /// Asks the parent to end the connection, so that no message is lost.

@@ -17,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookForParent{50};
+constexpr milliseconds kLookForBetter{500};
 constexpr milliseconds kToHangUp{1000};  ///< time for a neighbour to read what was sent
 /// Most members with higher numbers that a member accepts. Usually they are kChildren; more while others are missing.
 constexpr int kMostChildren = 8;
@@ -61,7 +62,17 @@ void Mesh::seek_parent() {
       const base::MutexLock lock(mutex_);
       next = relay_.next_try(now());
     }
-    next ? try_parent(*next) : pause(kLookForParent);
+    next ? try_parent(*next) : rest();
+  }
+}
+
+/// Waits for the time of the next attempt, or until the parent is gone.
+void Mesh::rest() {
+  const base::MutexLock lock(mutex_);
+  const int parent = relay_.parent();
+  const auto until = wire::Clock::now() + (parent >= 0 ? kLookForBetter : kLookForParent);
+  while (!stopping_ && !parting_ && relay_.parent() == parent && wire::Clock::now() < until) {
+    changed_.wait_for(mutex_, until - wire::Clock::now());
   }
 }
 

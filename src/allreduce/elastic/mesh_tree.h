@@ -11,10 +11,11 @@ void Mesh::with_relay(const Action& action) {
   std::vector<News> all;
   {
     const base::MutexLock lock(mutex_);
+    const int parent = relay_.parent();
     action(relay_);
     send_frames();
     all = relay_.take_news();
-    changed_.notify_all();
+    if (relay_.parent() != parent) changed_.notify_all();
   }
   for (const News& news : all) {
     if (!stopping_) pass_on(news);
