@@ -118,6 +118,7 @@ void Coordinator::finish(int number, uint64_t incarnation, train::StopReason rea
   if (!own_share) stop(reason);
   if (holds(number, rounds, 0)) member.done += rounds;
   member.finished = true;
+  member.wants_in = false;  // it came after a stop
   member.answered = false;
   member.pending.reset();
   member.record.finished_seconds = now - start_;

@@ -85,7 +85,7 @@ bool Job::over(SessionId id) const {
       return !snapshots_.empty() || finishing_;
     case Wait::end:
       return !updating_ && (coordinator_->all_done() || coordinator_->needed_again(session.member) ||
-                            (session.member == 0 && server_lost_state_));
+                            (session.member == 0 && !without_state_.empty()));
   }
   return true;
 }
@@ -97,8 +97,9 @@ bool Job::is_applied(const Push& push) const {
 }
 
 bool Job::is_decided(const Session& session) const {
+  if (updating_) return false;  // its update may be the one that is not stored yet
   if (session.verdict != Verdict::accepted) return true;
-  if (updating_ || !initialised_) return false;
+  if (!initialised_) return false;
   const bool decided = config_.sync() ? version() > session.push.base : is_applied(session.push);
   if (decided || !coordinator_) return decided;
   return coordinator_->stopped() != train::StopReason::none ||
@@ -164,13 +165,15 @@ std::string Job::reason(SessionId id) const {
 std::vector<Decision> Job::arrived(const wire::Hello& hello, double now) {
   if (hello.role().starts_with("evaluator:")) evaluator_heard_ = now;
   if (!coordinator_ || !hello.role().starts_with("ps:")) return {};
-  coordinator_->forget(cluster::parse_task(hello.role()).index);
+  const int server = cluster::parse_task(hello.role()).index;
+  coordinator_->forget(server);
   if (!hello.initialised()) {
-    server_lost_state_ = initialised_;
+    if (initialised_) without_state_.insert(server);
     orders_.changed = true;
   }
   if (!hello.initialised() || hello.generation() != generation_) return {};
   std::optional<std::vector<Decision>> missed = coordinator_->missed(hello.version());
+  if (missed && updating_ && !missed->empty()) missed->pop_back();  // it is announced once it is stored
   if (missed) return std::move(*missed);
   throw RefusedError(
       RefusalKind::state,
@@ -182,6 +185,7 @@ void Job::received(int server, const wire::Received& received) {
   const bool fits = coordinator_ && received.generation() == generation_ && received.member() >= 0 &&
                     received.member() < coordinator_->options().members;
   if (!fits) return;
+  without_state_.erase(server);  // its hello may be older than its parameters
   coordinator_->reached(server, received.version());
   coordinator_->received(server, received.member(), received.incarnation(), received.sequence());
 }
@@ -221,6 +225,7 @@ void Job::ps0_connected(double now) {
 void Job::ps0_welcomed() {
   welcomed_ = true;
   if (!follower_) return;
+  tell_version();
   for (const auto& [member, push] : follower_->here()) tell_received(member, push);
 }
 
@@ -243,6 +248,9 @@ void Job::ps0_unreachable(const std::string& why, double now) {
 void Job::tell_received(int member, const PushName& push) {
   if (welcomed_) orders_.received.emplace_back(member, push);
 }
+
+/// No push: ps:0 learns which parameters this server has, which may have come after its hello.
+void Job::tell_version() { tell_received(0, {}); }
 
 void Job::announced(const wire::Commit& commit, double now) {
   if (initialised_ && commit.generation() == generation_) follower_->announced(from_wire(commit), now);

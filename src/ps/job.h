@@ -192,6 +192,7 @@ class Job {
   void watch_ps0(double now);
   [[nodiscard]] bool may_come(double now) const;
   void tell_received(int member, const PushName& push);
+  void tell_version();
   [[nodiscard]] bool evaluator_is_behind() const;
 
   JobOptions options_;
@@ -231,7 +232,7 @@ class Job {
   uint64_t snapshot_taken_ = 0;    ///< newest snapshot that the evaluator has
   std::map<int, double> lost_at_;  ///< when unfinished members were lost
   std::set<int> know_end_;         ///< members that have heard of the end
-  bool server_lost_state_ = false;
+  std::set<int> without_state_;    ///< servers that have lost their parameters
   bool finishing_ = false;
   double finishing_since_ = 0;
 };

@@ -72,7 +72,8 @@ void Job::set_parameters(SessionId by, const wire::JobConfig& config, uint64_t v
 void Job::parameters_set(double now) {
   initialised_ = true;
   lost_ = 0;
-  server_lost_state_ = false;
+  without_state_.clear();
+  if (follower_) tell_version();
   version_since_ = now;
   orders_.changed = true;
 }

@@ -96,7 +96,7 @@ bool Job::end_of(SessionId id, wire::Snapshot& end, double now) {
   coordinator_->save(*end.mutable_ledger(), now);
   end.set_version(coordinator_->version());
   // If a server lost its state, the chief must stay to restore it.
-  return !coordinator_->all_done() || (at(id).member == 0 && server_lost_state_);
+  return !coordinator_->all_done() || (at(id).member == 0 && !without_state_.empty());
 }
 
 void Job::stop(train::StopReason reason) {

@@ -11,6 +11,9 @@
 namespace lockstep::ps {
 namespace {
 
+/// Seconds that what a process has sent may be under way after its end.
+constexpr double kUnderWay = 1;
+
 constexpr double in_seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
@@ -86,7 +89,7 @@ std::optional<Peers::Holder> Peers::other_holder(const std::string& role, uint64
     const Peer& peer = entry.peer;
     const bool another = peer.role == role && peer.incarnation != 0 && peer.incarnation != incarnation;
     if (!another || !entry.why.empty()) continue;
-    holder = {peer.process, entry.said_something && *entry.said_something > since};
+    holder = {peer.process, entry.said_something && *entry.said_something > since + kUnderWay};
     if (holder->alive) break;
   }
   return holder;

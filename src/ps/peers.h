@@ -42,8 +42,8 @@ class Peers {
   [[nodiscard]] bool has(const std::string& role, uint64_t incarnation) const;
   [[nodiscard]] std::vector<Id> those(const std::function<bool(const Peer&)>& which) const;
 
-  /// The process that has a role, if it is another one. `alive`: it was heard of after `since`, so who came then is
-  /// refused; otherwise it may be dead, and who came waits until it is given up or heard of.
+  /// The process that has a role, if it is another one. `alive`: it was heard of more than a second after `since`, so
+  /// who came then is refused; otherwise it may be dead, and who came waits until it is given up or heard of.
   struct Holder {
     std::string process;
     bool alive = false;

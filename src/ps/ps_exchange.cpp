@@ -60,11 +60,7 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
     link.interrupt = options_.interrupt;
     link.meter = options_.meter;
     link.look_for_ending = [this] { return look_for_ending(); };
-    if (i > 0) {
-      link.on_lost = [this, name = server.str()] {
-        if (waits_for_all_) parts_.front()->link->lose(name + " is gone");
-      };
-    }
+    if (servers > 1) link.on_lost = [this, i] { on_lost(i); };
     part->link = std::make_unique<ServerLink>(std::move(link));
     parts_.push_back(std::move(part));
   }
@@ -82,7 +78,13 @@ PsExchange::PsExchange(program::ParameterStore& parameters, PsOptions options)
 }
 
 PsExchange::~PsExchange() {
-  while (parts_.size() > 1) parts_.pop_back();  // threads of the other links may use the first one's link
+  for (const auto& part : parts_) part->link->stop();  // threads of a link may use another one
+}
+
+void PsExchange::on_lost(int server) {
+  const int waits_for = waits_for_;
+  if (waits_for < 0 || waits_for == server || (waits_for > 0 && server > 0)) return;
+  parts_[static_cast<size_t>(waits_for)]->link->lose(fmt::format("ps:{} is gone", server));
 }
 
 void PsExchange::begin(const exchange::StepStart& start) {

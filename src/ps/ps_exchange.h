@@ -88,6 +88,8 @@ class PsExchange final : public exchange::Exchange {
   class Links;
 
   [[nodiscard]] std::unique_ptr<Servers> make_links();
+  /// Called by a thread of a link: a server is lost, which another one's answer may need.
+  void on_lost(int server);
   void push_bucket(program::ParameterRange bucket);
   /// Sends a range of the gradients; `last` ends the push.
   base::Status push(ServerPart& part, program::ParameterRange range, bool last);
@@ -110,8 +112,7 @@ class PsExchange final : public exchange::Exchange {
   std::unique_ptr<Servers> links_;
   std::unique_ptr<WorkerFlow> flow_;
   std::optional<Initial> initial_;
-  /// true while waiting for the first server's answer, which needs the others
-  std::atomic<bool> waits_for_all_ = false;
+  std::atomic<int> waits_for_ = -1;  ///< server whose answer is waited for
 
   // The push in flight.
   schedule::PushBuckets buckets_;

@@ -24,8 +24,7 @@ class PsExchange::Links final : public Servers {
   void drop(int server, const std::string& why) override { link(server).drop(why); }
   [[nodiscard]] bool ended(int server) const override { return link(server).ended(); }
   [[nodiscard]] train::StopReason why_ended(int server) const override { return link(server).why_ended(); }
-  void wait_for_all(bool on) override { exchange_.waits_for_all_ = on; }
-  [[nodiscard]] bool waits_for_all() const override { return exchange_.waits_for_all_; }
+  void waits_for(int server) override { exchange_.waits_for_ = server; }
 
   base::Status push(int server, bool whole) override {
     if (exchange_.traced_) {

@@ -23,7 +23,9 @@ ServerLink::ServerLink(ServerLinkOptions options) : options_(std::move(options))
   watch_thread_ = std::thread([this] { watch(); });
 }
 
-ServerLink::~ServerLink() {
+ServerLink::~ServerLink() { stop(); }
+
+void ServerLink::stop() {
   stopping_ = true;
   {
     const base::MutexLock lock(mutex_);
@@ -31,8 +33,8 @@ ServerLink::~ServerLink() {
     if (data_) data_->cancel("this process ends");
     wake_.notify_all();
   }
-  control_thread_.join();
-  watch_thread_.join();
+  if (control_thread_.joinable()) control_thread_.join();
+  if (watch_thread_.joinable()) watch_thread_.join();
 }
 
 bool ServerLink::interrupted() const { return options_.interrupt != nullptr && options_.interrupt->load(); }

@@ -45,6 +45,8 @@ class ServerLink {
   ServerLink(const ServerLink&) = delete;
   ServerLink& operator=(const ServerLink&) = delete;
 
+  /// Ends its threads, which call `on_lost`; nothing can be asked of it any more.
+  void stop();
   /// Returns the data stream, connected and welcomed; reconnects if it was lost. The failure names the server, the
   /// address and `awaited`. For the training thread.
   base::Result<transport::Stream*> stream(const std::string& awaited);

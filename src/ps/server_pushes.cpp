@@ -104,10 +104,10 @@ wire::Reply Server::take_push(Session& session, const Push& push, const wire::Pu
   double update = 0;  // seconds of it that making the version took
   job_.spent(push.member, end.wait_seconds(), end.busy_seconds());
   const Verdict verdict = job_.push(session.id, push, session.staging, end.gradient_scale());
+  const uint64_t before = job_.version();
+  settle();
+  wait_for(session, {Wait::decision});
   if (verdict == Verdict::accepted) {
-    const uint64_t before = job_.version();
-    settle();
-    wait_for(session, {Wait::decision});
     if (job_.version() > before) update = update_seconds_;
     update += apply_booked(session);
     wait_for(session, {Wait::slower});

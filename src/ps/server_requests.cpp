@@ -95,6 +95,7 @@ void Server::on_snapshot(Session& session, const transport::Frame& frame) {
   wire::Snapshot end;
   {
     const base::MutexLock lock(mutex_);
+    wait_for_parameters(session, "a snapshot");
     wait_for(session, {Wait::version, frame.header.version});
     wait_for(session, {Wait::snapshot});
     view = shard_->current();

@@ -60,10 +60,10 @@ base::Status WorkerFlow::initialise_if_needed() {
   // The coordinator comes last: once it has its parameters, all servers have theirs.
   for (int i = servers_.count() - 1; i >= 0; --i) {
     base::Status sent = servers_.initialise(i, generation + 1);
-    if (!sent) {
-      servers_.drop(i, sent.failure().message());
-      return sent;
-    }
+    if (sent) continue;
+    // All: what the others said when they were connected is old now.
+    for (int server = 0; server < servers_.count(); ++server) servers_.drop(server, sent.failure().message());
+    return sent;
   }
   for (int i = 0; i < servers_.count(); ++i) servers_.drop(i, "the parameters were set again");
   return connect_all("its welcome");
@@ -176,6 +176,7 @@ base::Status WorkerFlow::push_rest(int server) {
     given_up_ = true;
     return connected;
   }
+  if (lacks_parameters(server)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
   if (streams_to(server)) return servers_.push(server, false);
   at(server).pushed_on = servers_.connections(server);
   return servers_.push(server, true);
@@ -187,12 +188,11 @@ void WorkerFlow::send() {
 }
 
 base::Status WorkerFlow::push_to_others() {
-  servers_.wait_for_all(true);
   for (int i = 1; i < servers_.count(); ++i) {
-    while (servers_.waits_for_all() &&
-           !(at(i).sent && servers_.intact(i) && at(i).pushed_on == servers_.connections(i))) {
+    while (!(at(i).sent && servers_.intact(i) && at(i).pushed_on == servers_.connections(i))) {
       base::Status pushed = push_rest(i);
       at(i).sent = pushed.ok();
+      if (lacks_parameters(i)) return pushed;
       if (given_up_ || options_.interrupted()) {
         return base::Failure{base::FailureKind::gone, "is gone", {fmt::format("ps:{}", i)}};
       }
@@ -201,13 +201,24 @@ base::Status WorkerFlow::push_to_others() {
   return {};
 }
 
+/// What the answer of this server needs from the others.
+base::Status WorkerFlow::prepare_others(int server) {
+  servers_.waits_for(server);
+  if (server == 0) return push_to_others();
+  if (servers_.intact(0)) return {};
+  base::Status connected = servers_.connect(0, answer_to_push());
+  // At the end ps:0 may be gone, and the others have heard all from it.
+  if (ended() || !lacks_parameters(0)) return {};
+  return connected ? base::Failure{base::FailureKind::gone, "has lost its parameters"} : connected;
+}
+
 base::Result<wire::Reply> WorkerFlow::complete(int server) {
   bool sent_here = streams_to(server) && at(server).sent;
   for (;;) {
     base::Status pushed = sent_here ? base::Status() : push_rest(server);
-    if (pushed && server == 0) pushed = push_to_others();
+    if (pushed) pushed = prepare_others(server);
     base::Result<wire::Reply> reply = pushed ? read(server) : pushed.failure();
-    if (server == 0) servers_.wait_for_all(false);
+    servers_.waits_for(-1);
     if (reply) {
       servers_.answered(server, reply.value());
       return reply;
@@ -218,13 +229,17 @@ base::Result<wire::Reply> WorkerFlow::complete(int server) {
     note(reply.failure());
     servers_.drop(server, reply.failure().message());
     // A server that lost its state needs the parameters from the chief; then all workers join again.
-    if (chief() && servers_.connect(server, answer_to_push()) && !servers_.welcome(server).initialised()) {
+    if (chief()) static_cast<void>(servers_.connect(server, answer_to_push()));
+    for (int i = 0; i < servers_.count(); ++i) {
+      if (!lacks_parameters(i)) continue;
       wire::Reply anew;
       anew.set_rejoin(true);
       return anew;
     }
   }
 }
+
+bool WorkerFlow::lacks_parameters(int server) const { return chief() && !servers_.welcome(server).initialised(); }
 
 base::Result<StepInfo> WorkerFlow::await() {
   rejoined_ = false;
@@ -366,6 +381,10 @@ base::Status WorkerFlow::try_snapshot() {
     if (!connected) {
       given_up_ = true;
       return connected;
+    }
+    if (lacks_parameters(i)) {
+      if (several) servers_.release();
+      return base::Failure{base::FailureKind::gone, "has lost its parameters"};
     }
     const base::Result<uint64_t> version = servers_.read_state(i, first);
     if (!version) {

@@ -34,9 +34,9 @@ class Servers {
   /// Training has ended: the server said so, or there are signs of it.
   [[nodiscard]] virtual bool ended(int server) const = 0;
   [[nodiscard]] virtual train::StopReason why_ended(int server) const = 0;
-  /// While it is true, the loss of another server ends the wait for ps:0's answer, which needs all of them.
-  virtual void wait_for_all(bool on) = 0;
-  [[nodiscard]] virtual bool waits_for_all() const = 0;
+  /// From now on this server's answer is waited for; -1: none. The loss of another server that the answer needs ends
+  /// the wait: ps:0 needs all, and the others need ps:0.
+  virtual void waits_for(int server) = 0;
 
   /// Sends the rest of the gradients, or all of them, and the end of the push.
   virtual base::Status push(int server, bool whole) = 0;
@@ -119,9 +119,12 @@ class WorkerFlow {
   base::Status level();
   base::Result<wire::Reply> read(int server);
   base::Status push_rest(int server);
+  /// The chief: the server has lost its state, and needs the parameters from it.
+  [[nodiscard]] bool lacks_parameters(int server) const;
   /// Sends the push again to other servers that lost it. A version waits until every server has the push, so this comes
   /// before the wait for the first server's answer.
   base::Status push_to_others();
+  base::Status prepare_others(int server);
   /// Sends the missing part of the push and reads the answer; retries after a failure.
   base::Result<wire::Reply> complete(int server);
   base::Result<exchange::StepInfo> answers();
