@@ -82,7 +82,7 @@ first_lines() {
 shown "train LeNet-5" "$lockstep" train lenet --dataset "$dataset" --epochs "$epochs" --name quickstart "${data[@]}"
 run="$(newest quickstart)"
 shown "evaluate it" "$lockstep" eval "$run"
-shown "some predictions" "$lockstep" predict "$run" --test 6
+shown "some predictions" "$lockstep" predict "$run" --test 3
 shown "some that it gets wrong" "$lockstep" predict "$run" --test 3 --mistakes
 
 shown "the same on a cluster of processes" \
@@ -91,7 +91,7 @@ cluster="$(newest cluster)"
 first_lines 10 "what that cost, and why" "$lockstep" why "$cluster" --against "$run"
 
 shown "an experiment: LR and LeNet, one worker and three, sync and async" \
-  "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again "${data[@]}"
+  "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again --retries 0 "${data[@]}"
 
 train="$(typed "$lockstep" train)"
 of_data="$(typed --dataset "$dataset" "${data[@]}")"
