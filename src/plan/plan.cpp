@@ -262,6 +262,11 @@ class Planner {
       most = saved;
       text = fmt::format("{} {:.0f} %", part.name, 100 * saved);
     }
+    // Where two things are at their limit at once, either alone saves little.
+    constexpr double kFull = 0.9;
+    constexpr double kLittle = 0.25;
+    if (most < kLittle && row.network > kFull) text = fmt::format("network ({:.0f} % full)", 100 * row.network);
+    if (most < kLittle && row.server > kFull) text = fmt::format("servers ({:.0f} % busy)", 100 * row.server);
     return text;
   }
 

@@ -13,8 +13,8 @@ class CommandLine : public ProgramTest {};
 
 TEST_F(CommandLine, HelpOfEveryCommandHasUsageAndExamples) {
   const std::vector<Words> commands{
-      {},         {"train"},    {"eval"}, {"predict"}, {"dash"},        {"tensorboard"}, {"data"}, {"data", "get"},
-      {"models"}, {"describe"}, {"info"}, {"keys"},    {"keys", "new"}, {"keys", "show"}};
+      {},         {"train"},    {"eval"}, {"predict"}, {"dash"},    {"tensorboard"}, {"data"},        {"data", "get"},
+      {"models"}, {"describe"}, {"info"}, {"plan"},    {"profile"}, {"keys"},        {"keys", "new"}, {"keys", "show"}};
   for (Words words : commands) {
     words.emplace_back("--help");
     const Ended ended = succeed(words);

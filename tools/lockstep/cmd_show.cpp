@@ -7,6 +7,7 @@
 #include "display/run_curves.h"
 #include "display/run_tables.h"
 #include "launch/ssh_launch.h"
+#include "records/why.h"
 #include "run_choice.h"
 #include "run_json.h"
 #include "terminal/output.h"
@@ -26,6 +27,13 @@ void print_part(const terminal::Terminal& terminal, std::string_view heading, co
   terminal::print("\n{}{}", heading.empty() ? "" : terminal.bold(heading) + "\n", text);
 }
 
+/// Returns the first sentence of `lockstep why`; nothing for a run that is too short or recorded too little.
+std::string limit_text(const records::RunRecord& run, size_t width) {
+  const records::Diagnosis diagnosis = records::diagnose(run);
+  if (diagnosis.causes.empty()) return "";
+  return wrapped_text(diagnosis.headline, width, "  ");
+}
+
 int run_show(const ShowArguments& arguments, const std::string& program) {
   const records::RunRecord run = choose_run(arguments.run, arguments.runs_dir);
   if (arguments.json) {
@@ -40,6 +48,7 @@ int run_show(const ShowArguments& arguments, const std::string& program) {
   print_part(terminal, "", display::role_table(terminal, run, width));
   print_part(terminal, "where the time went", display::phase_text(terminal, run, width));
   print_part(terminal, "", display::peak_table(terminal, run, width));
+  print_part(terminal, "what limited it", limit_text(run, width));
   print_part(terminal, "", warning_lines(terminal, run));
   terminal::print("\nnext:  {0} why {1}\n       {0} compare {1} RUN...\n       {0} tensorboard {1}\n", program,
                   launch::shell_word(run.path));
