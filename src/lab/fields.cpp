@@ -35,7 +35,7 @@ std::vector<FieldDef> results_and_times() {
       {"loss_area", "mean loss over the training", U::none, false,
        "area under the curve of evaluated losses over the steps, divided by its length", V::seed},
       {"converge_seconds", "time to converge", U::seconds, false,
-       "training time until the evaluated loss has gone 90 % of its way from the first batch to its lowest value"},
+       "training time until the evaluated loss has gone 90 % of its way from the first evaluation to its lowest value"},
       {"converge_steps", "steps to converge", U::count, false, "updates until then", V::seed},
       {"epochs", "epochs", U::count, false, "passes over the data, including one that was begun", V::nothing},
       {"iterations", "iterations", U::count, kEach, "batches computed by all workers together; per worker its own",

@@ -81,9 +81,8 @@ void measure_convergence(const RunRecord& run, Measured& values) {
   for (size_t i = 1; i < by_step.size(); ++i)
     area += (by_step.x[i] - by_step.x[i - 1]) * (by_step.y[i] + by_step.y[i - 1]) / 2;
   put(values, "loss_area", over(area, by_step.x.back() - by_step.x.front()));
-  const std::vector<double> batches = records::known_of(run.chief().steps.column("loss"));
   const double lowest = *std::min_element(by_step.y.begin(), by_step.y.end());
-  const double first = batches.empty() ? by_step.y.front() : batches.front();
+  const double first = by_step.y.front();  // of asynchronous workers another one may have made the first step
   if (!(first > lowest)) return;
   const double height = first - kWay * (first - lowest);
   put(values, "converge_steps", first_at_most(by_step, height));

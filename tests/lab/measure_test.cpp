@@ -112,6 +112,8 @@ TEST_F(Measure, ConvergenceIsMostOfTheWayDown) {
            "0,1,0,2.3025851,0.1,1,0,1\n100,1,1,1.3025851,0.5,1,0,1\n200,1,2,0.3025851,0.8,1,0,1\n"
            "300,1,3,0.3025851,0.9,1,0,0\n");
   const lab::Measured values = measured().values;
+  put_text(run + "/steps.csv", "step,epoch,seconds,loss\n100,1,1,0.1\n");
+  EXPECT_EQ(measured().values.at("converge_steps"), values.at("converge_steps")) << "batches are not asked";
   EXPECT_NEAR(values.at("converge_steps"), 180, 1e-6) << "90 % of the way from 2.30 to 0.30";
   EXPECT_NEAR(values.at("converge_seconds"), 1.8, 1e-6);
   EXPECT_NEAR(values.at("loss_area"), (180.25851 + 80.25851 + 30.25851) / 300, 1e-6);
