@@ -35,10 +35,29 @@ struct Recorded {
   /// Time by which means are above medians: rare long delays. Of the passes and the push, and of the answers.
   double late = 0;
   double late_answers = 0;
+  double late_sums = 0;  ///< all-reduce
+  double silent = 0;     ///< share of the time in which its monitor was late, 0 to 1
   double pause = 0;
 };
 
 double bounded(double value, double low, double high) { return known(value) ? std::clamp(value, low, high) : low; }
+
+/// Returns the share of the time by which samples of the monitor came late: its thread does not run either while the
+/// process is stopped. A busy machine or a quota delays it hardly at all.
+double monitor_late(const RoleRecord& role) {
+  constexpr size_t kFewSamples = 6;
+  constexpr double kSlack = 1.2;
+  const std::span<const double> times = role.monitor.column("seconds");
+  const double every = role.summary.number("resources.every");
+  if (times.size() < kFewSamples || !(every > 0)) return 0;
+  double late = 0;
+  for (size_t i = 1; i < times.size(); ++i) {
+    const double gap = times[i] - times[i - 1];
+    if (gap > kSlack * every) late += gap - every;
+  }
+  const double all = times.back() - times.front();
+  return all > 0 && known(late) ? std::clamp(late / all, 0.0, 1.0) : 0;
+}
 
 Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
   Recorded recorded;
@@ -59,6 +78,7 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
     const bool own = phase.name == "forward" || phase.name == "backward" || phase.name == "push";
     if (known(late) && own) recorded.late += late;
     if (known(late) && phase.name == "pull") recorded.late_answers = late;
+    if (known(late) && phase.name == "transfer") recorded.late_sums = late;
     if (phase.name != "backward" && phase.name != "forward") continue;
     constexpr double kQuantile = 1.645;  // of the normal distribution, for 95 %
     const double spread = std::log(phase.p95 / phase.p50) / kQuantile;
@@ -67,6 +87,7 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
     const double usual = phase.mean > kPauses * phase.p50 ? phase.p50 : 0;
     (phase.name == "forward" ? recorded.forward : recorded.backward) = usual;
   }
+  recorded.silent = monitor_late(role);
   if (role.samples >= kEnoughSamples) {
     recorded.cpu = role.resource("cpu_percent").mean / 100 * pace.per_step(pace.seconds);
   }
@@ -105,6 +126,27 @@ void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::ve
     recorded.times.rest += answers + own;
     recorded.pause = answers + own;
   }
+}
+
+/// In an all-reduce all members wait alike for one that is stopped. The monitor of that one is late, too.
+void find_stopped_member(std::vector<Recorded>& all) {
+  constexpr double kSilent = 0.08;
+  constexpr double kMuchMore = 3;
+  if (all.size() < 2) return;
+  const auto worst = std::max_element(all.begin(), all.end(),
+                                      [](const Recorded& a, const Recorded& b) { return a.silent < b.silent; });
+  double others = 0;
+  double late = worst->late_sums;
+  for (const Recorded& recorded : all) {
+    if (&recorded != &*worst) others = std::max(others, recorded.silent);
+    late = std::min({late, recorded.late_sums, recorded.times.transfer});
+  }
+  if (!(worst->silent > kSilent) || worst->silent < kMuchMore * others || !(late > 0)) return;
+  for (Recorded& recorded : all) {
+    recorded.times.transfer -= late;
+    (&recorded == &*worst ? recorded.times.rest : recorded.times.others) += late;
+  }
+  worst->pause = late;
 }
 
 double step_of(const RunRecord& run, const std::vector<Recorded>& all) {
@@ -322,7 +364,11 @@ Fit fit_of(const RunRecord& run, const RunFacts& facts) {
   for (const Pace& pace : facts.workers) recorded.push_back(recorded_of(*run.role(pace.role), pace));
   const size_t copies = run.in_process() ? run.workers() : 1;  // replicas are alike; one of them recorded its time
   while (recorded.size() < copies) recorded.push_back(recorded.front());
-  find_pauses(run, recorded, fit.workers);
+  if (fit.training.strategy == predict::Strategy::all_reduce) {
+    find_stopped_member(recorded);
+  } else {
+    find_pauses(run, recorded, fit.workers);
+  }
   for (size_t i = 0; i < recorded.size(); ++i) {
     const WorkerTimes& times = recorded[i].times;
     Work& work = fit.training.workers[i].work;

@@ -59,7 +59,8 @@ class Causes {
     return {fit_.step * ratio, 1 - ratio};
   }
 
-  /// Returns the same, with what the model does not explain: on a full machine threads also wait for their turn.
+  /// Returns the same, with what the model does not explain, for causes that also delay at random: on a full machine
+  /// threads wait for their turn.
   Freed freed_with_delays(const Training& changed, double before, bool full) {
     const double ratio = std::min(1.0, advice_.step_of(changed) / before);
     const double more = full && !delays_said_ && fit_.prediction.step < fit_.step ? fit_.unexplained : 0;
@@ -213,11 +214,13 @@ class Causes {
     const auto stopped = std::max_element(workers.begin(), workers.end(),
                                           [](const auto& a, const auto& b) { return a.work.pause < b.work.pause; });
     if (free.cost >= kLeastCost && stopped->work.pause > 0) {
+      // Stops are irregular; what they cost beyond their mean, the model does not see.
+      const Freed all = freed_with_delays(even(fit_.training), fit_.prediction.step, true);
       const std::string& role = fit_.workers[static_cast<size_t>(stopped - workers.begin())];
-      Finding& finding = add("others", role, free,
+      Finding& finding = add("others", role, all,
                              fmt::format("{}: it was stopped now and then, for {} per step on average.",
-                                         cost_text("Waiting for " + role, free), time_text(stopped->work.pause)));
-      finding.suggestions = advice_.without_straggler(role, free.step);
+                                         cost_text("Waiting for " + role, all), time_text(stopped->work.pause)));
+      finding.suggestions = advice_.without_straggler(role, all.step);
     } else if (free.cost >= kLeastCost && !slow.role.empty()) {
       Finding& finding = add(
           "others", slow.role, free,

@@ -303,6 +303,28 @@ TEST(Why, AWorkerThatIsStoppedAgainAndAgainIsNamed) {
   EXPECT_NEAR(why.causes.front().step, gone, 0.15 * gone);
 }
 
+TEST(Why, AStoppedMemberOfAnAllReduceIsKnownByItsMonitor) {
+  Training training = cluster_of(3, 1.25e9, 1);
+  training.strategy = predict::Strategy::all_reduce;
+  RunRecord run = recorded(training);
+  for (RoleRecord& r : run.roles) {
+    for (PhaseTotals& phase : r.phases) {
+      if (phase.name == "transfer") phase.seconds += 20;  // of all: all wait
+      phase.mean = phase.seconds / 1000;
+    }
+    r.summary.numbers["resources.every"] = 0.5;
+    const bool late = r.role == "worker:1";
+    r.monitor = CsvTable::parse(
+        late ? "seconds\n0.5\n1\n1.9\n2\n2.9\n3\n3.9\n" : "seconds\n0.5\n1\n1.5\n2\n2.5\n3\n3.5\n", "monitor.csv");
+  }
+  const Diagnosis why = checked(run);
+  EXPECT_EQ(why.cause, "others") << why.headline;
+  EXPECT_EQ(why.causes.front().who, "worker:1");
+  EXPECT_THAT(why.headline, HasSubstr("it was stopped now and then, for 20.0 ms per step on average."));
+  run.roles[1].monitor = run.roles[0].monitor;
+  EXPECT_NE(checked(run).cause, "others");
+}
+
 TEST(Why, DataThatIsSlowToMake) {
   Training training = alone();
   training.workers[0].work.load = 0.03;
