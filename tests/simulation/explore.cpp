@@ -28,7 +28,8 @@ std::string report_on(const Suite& suite, uint64_t seed, const std::vector<Fault
   text += fmt::format("{} of {} faults are enough. Again: --seed={} --histories=1\n", faults.size(), all.size(), seed);
   const size_t first = played.history.size() - std::min(played.history.size(), kMostLines);
   for (size_t i = 0; i < first; ++i) {
-    if (played.history[i].starts_with("FAULT")) text += played.history[i] + '\n';
+    const bool told = played.history[i].starts_with("FAULT") || played.history[i].starts_with("WORLD");
+    if (told) text += played.history[i] + '\n';
   }
   if (first > 0) text += fmt::format("... {} lines before\n", first);
   for (size_t i = first; i < played.history.size(); ++i) text += played.history[i] + '\n';

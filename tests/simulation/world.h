@@ -123,6 +123,11 @@ class World {
   void note(Process process, const Text& text) {
     if (record_) add_line(at(process).name, text());
   }
+  /// Records a line about the whole world, which a report begins with.
+  template <class Text>
+  void introduce(const Text& text) {
+    if (record_) history_.push_back("WORLD: " + text());
+  }
   [[nodiscard]] const std::vector<std::string>& history() const { return history_; }
 
  private:

@@ -1,0 +1,12 @@
+// Histories of parameter-server clusters.
+#pragma once
+
+#include "simulation/explore.h"
+#include "simulation/ps_cluster.h"
+
+namespace lockstep::simulation {
+
+/// Clusters of all kinds, each with its own faults. With `fault`, clusters of the kind that it concerns.
+Suite ps_suite(OldFault fault = OldFault::none);
+
+}  // namespace lockstep::simulation
