@@ -92,14 +92,18 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
   if (!fine) return fine.failure();
   // The step reached here, in case all went back.
   base::Status asked = servers_.ask_to_join(at(0).version, generation_);
+  servers_.waits_for(0);  // sync: the next version needs all servers
   base::Result<wire::Reply> reply = asked ? read(0) : asked.failure();
+  servers_.waits_for(-1);
   if (!reply) {
     servers_.drop(0, reply.failure().message());
     return reply.failure();
   }
   generation_ = reply.value().generation();
   for (int i = 1; i < servers_.count(); ++i) {
+    servers_.waits_for(i);
     fine = pull(i, at(0).version);
+    servers_.waits_for(-1);
     if (!fine) return fine.failure();
   }
   if (options_.sync) fine = level();

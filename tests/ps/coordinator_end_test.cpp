@@ -47,6 +47,17 @@ TEST(End, ARuleMetByOneEndsAll) {
   EXPECT_FALSE(play.coordinator->needed_again(0));
 }
 
+TEST(End, WhoJoinsAfterTheStopLeavesForGood) {
+  Play play(job(true, 2));
+  play.come(0);
+  play.come(1);
+  play.die(1);
+  play.coordinator->stop(StopReason::steps);
+  play.come(1);
+  play.finish(play.player(0), StopReason::steps);
+  EXPECT_TRUE(play.coordinator->all_done());
+}
+
 TEST(End, TheFirstReasonToStopStays) {
   Play play(job(false, 2));
   play.come_all();

@@ -151,12 +151,16 @@ struct PsCluster {
   }
   /// Their launcher asks the servers to end: the others have left.
   [[nodiscard]] bool asks_to_end();
+  /// A server looks at its deadlines about every second, whatever it waits for.
+  void looked(Process server) { looked_[server] = {world.life(server), world.now()}; }
+  void check_that_servers_look();
   /// The process ends with an error; its launcher starts it again.
   void crash(Process process, const std::string& why);
 
  private:
   double workers_left_at_ = -1;
-  std::vector<std::pair<Process, uint64_t>> lives_;  ///< by incarnation - 1
+  std::map<Process, std::pair<uint64_t, double>> looked_;  ///< life and time
+  std::vector<std::pair<Process, uint64_t>> lives_;        ///< by incarnation - 1
 };
 
 std::unique_ptr<Actor> make_server(PsCluster& cluster, Process me, int index);

@@ -241,6 +241,7 @@ void PsLinks::closed(Link link, const std::string& why) {
 }
 
 void PsLinks::watch() {
+  cluster_.check_that_servers_look();
   for (int i = 0; i < cluster_.options.servers; ++i) {
     To& to = at(i);
     const std::optional<double> silent = to.watch.silent(now());

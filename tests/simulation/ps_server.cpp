@@ -673,6 +673,7 @@ class ServerActor final : public Actor {
       blocked_.push_back([this] { tick(); });
       return;
     }
+    cluster_.looked(me_);
     guarded([this] {
       job_.expire(now());
       settle();

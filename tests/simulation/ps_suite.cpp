@@ -38,8 +38,13 @@ void choose_kind(OldFault fault, PsOptions& options) {
   if (fault == OldFault::waits_for_room_locked) {
     rules.sync = options.lock_free = false;
     rules.aggregate = 0;
+    options.servers = 1;
     options.workers = 6;
     options.read_seconds = 0.3;
+    options.batch_seconds = 0.1;
+    rules.passes = 4;
+    rules.limit_steps = 0;
+    rules.max_staleness = -1;
   }
   if (fault == OldFault::two_with_one_name) options.twin = true;
 }
@@ -82,6 +87,14 @@ std::string text_of(const PsOptions& options) {
 
 std::vector<Fault> faults_of(const PsOptions& options, uint64_t seed) {
   Random random(seed * 2);
+  if (options.fault == OldFault::waits_for_room_locked) {
+    // A full disk, while stopped workers still read earlier parameters.
+    FaultMix mix{.kill = 0, .stop = 1, .cut = 0, .cut_one_way = 0, .half_open = 0, .reset = 0};
+    mix.until = 3;
+    std::vector<Fault> faults = plan_faults(random, mix, 3, processes_of(options), processes_of(options));
+    faults.insert(faults.begin(), {FaultKind::disk_full, 0.08, 20, 0, 0});
+    return faults;
+  }
   FaultMix mix;
   mix.until = 12;
   mix.longest = 9;

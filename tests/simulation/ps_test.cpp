@@ -2,6 +2,8 @@
 // example counts once, nothing acknowledged is lost, every wait has a name, and training ends.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "simulation/ps_suite.h"
 
 namespace lockstep::simulation {
@@ -26,7 +28,7 @@ TEST(SimulatedServers, ReplayExactly) {
 }
 
 void expect_found(OldFault fault) {
-  const Explored explored = explore(ps_suite(fault), choice(0).seed, 2000);
+  const Explored explored = explore(ps_suite(fault), choice(0).seed, 300);
   EXPECT_TRUE(explored.failed) << "not found in " << explored.histories << " histories";
   if (explored.failed) std::printf("found by history %llu\n", static_cast<unsigned long long>(explored.histories));
 }

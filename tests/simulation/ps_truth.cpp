@@ -174,6 +174,18 @@ bool PsCluster::asks_to_end() {
   return !options.evaluator || left.contains(evaluator) || world.now() > workers_left_at_ + kPatience;
 }
 
+void PsCluster::check_that_servers_look() {
+  constexpr double kMost = 4;
+  for (const auto& [server, last] : looked_) {
+    if (!world.alive(server) || world.life(server) != last.first) continue;
+    if (world.stopped(server)) {
+      looked(server);
+    } else if (world.now() - last.second > kMost) {
+      world.fail(fmt::format("{} has stood still for {} s", world.name(server), kMost));
+    }
+  }
+}
+
 void PsCluster::crash(Process process, const std::string& why) {
   world.note(process, [&] { return "ends with an error: " + why; });
   world.apply({FaultKind::kill, world.now(), 1, process, 0});
