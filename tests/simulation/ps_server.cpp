@@ -723,7 +723,7 @@ class ServerActor final : public Actor {
   void leave() {
     if (over_) return;
     over_ = true;
-    if (job_.finishing()) cluster_.truth.ended(index_, {job_.generation(), files_.version});
+    if (job_.finishing() && job_.initialised()) cluster_.truth.ended(index_, {job_.generation(), files_.version});
     cluster_.left.insert(me_);
     world_.disk(me_).remove("state");
     world_.exit(me_);
