@@ -6,6 +6,11 @@
 #include "lockstep/error.h"
 
 namespace lockstep::ps {
+namespace {
+
+constexpr size_t kMostNames = 8;  ///< in a line
+
+}  // namespace
 
 Job::Job(JobOptions options, double now)
     : options_(std::move(options)), alone_since_(now), away_since_(now), evaluator_heard_(now) {}
@@ -108,13 +113,17 @@ bool Job::is_decided(const Session& session) const {
 
 std::string Job::names_of(const std::vector<int>& members, const std::vector<int>& servers) const {
   std::string names;
-  const auto add = [&names](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  size_t count = 0;
+  const auto add = [&](const std::string& name) {
+    if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + name;
+  };
   const auto named = [](const std::vector<std::string>& all, int number) {
     const auto index = static_cast<size_t>(number);  // a state may be of a larger cluster
     return index < all.size() ? all[index] : "?";
   };
   for (const int member : members) add(named(options_.members, member));
   for (const int server : servers) add(named(options_.servers, server));
+  if (count > kMostNames) names += fmt::format(" and {} more", count - kMostNames);
   return names;
 }
 
