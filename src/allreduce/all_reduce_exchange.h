@@ -106,6 +106,8 @@ class AllReduceExchange final : public exchange::Exchange {
   base::Result<exchange::StepInfo> end_without_group(base::Failure failure);
   void adopt(Formed formed);
   base::Status transfer_state();
+  /// Receives the state, or keeps the one from before if it does not arrive: `before` is its standing.
+  base::Status transfer_state_or_keep(const Standing& before);
   [[nodiscard]] data::Plan make_plan() const;
   [[nodiscard]] bool interrupted() const;
   [[nodiscard]] const std::string& name_of(int rank) const;

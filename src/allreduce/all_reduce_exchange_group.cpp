@@ -58,17 +58,20 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     }
     here_ = standing();
     group_.collective.reset();
+    const Standing before = here_;
     base::Result<Formed> formed = membership_->form(here_);
     if (!formed) return end_without_group(formed.failure());
     adopt(std::move(formed.value()));
     if (!group_.transfer) break;
-    const base::Status moved = transfer_state();
+    const bool keeps = before.whole && before.live && !here_.whole;
+    const base::Status moved = keeps ? transfer_state_or_keep(before) : transfer_state();
     if (moved) break;
     options_.log("warning", "receiving the state failed: " + named(moved.failure()).message());
   }
   accounting_.begin(*group_.collective);
   const bool begins = !group_.standing.live;
   here_.whole = here_.live = true;
+  here_.earlier = false;
   if (begins && leads_ && options_.events != nullptr) options_.events->training_begins(here_.step, here_.examples);
   info.step = here_.step;
   info.examples_total = here_.examples;
@@ -145,6 +148,22 @@ base::Status AllReduceExchange::transfer_state() {
     }
   }
   return {};
+}
+
+base::Status AllReduceExchange::transfer_state_or_keep(const Standing& before) {
+  std::vector<std::span<float>> arrays{parameters_.values()};
+  for (const optim::StateSlot& slot : optimizer_->state()) arrays.push_back(slot.values);
+  std::vector<std::vector<float>> kept;
+  for (const std::span<float> array : arrays) kept.emplace_back(array.begin(), array.end());
+  base::Status moved = transfer_state();
+  if (moved) return moved;
+  for (size_t i = 0; i < arrays.size(); ++i) std::copy(kept[i].begin(), kept[i].end(), arrays[i].begin());
+  group_.collective->abort("the state did not arrive");
+  sender_.leave_group();
+  group_.collective.reset();
+  here_ = before;
+  here_.earlier = true;
+  return moved;
 }
 
 base::Result<std::optional<StepInfo>> AllReduceExchange::leave(const exchange::Farewell& farewell) {

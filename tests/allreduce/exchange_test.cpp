@@ -331,6 +331,7 @@ class Widowed final : public Membership {
     formed.holds = holds_;
     formed.standing = standing;
     formed.standing.live = true;
+    if (standing.live) ++formed.standing.step;
     return formed;
   }
   base::Result<Parting> close(StopReason /*why*/) override { return Parting::closes; }
@@ -357,6 +358,25 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
   ASSERT_TRUE(exchange.join());
   EXPECT_EQ(widow.after.whole, GetParam());
+}
+
+TEST(AllReduceExchange, WhoIsBehindKeepsItsStateIfTheNewerOneDoesNotArrive) {
+  std::atomic<bool> interrupt = false;
+  AllReduceOptions options = make_options(2);
+  options.interrupt = &interrupt;
+  options.initial.live = true;
+  options.initial.step = 5;
+  program::ParameterStore store = make_store();
+  const std::vector<float> values(store.values().begin(), store.values().end());
+  auto membership = std::make_unique<Widowed>(false, interrupt);
+  const Widowed& widow = *membership;
+  AllReduceExchange exchange(store, std::move(options), std::move(membership));
+  ASSERT_TRUE(exchange.join());
+  EXPECT_TRUE(widow.after.whole);
+  EXPECT_TRUE(widow.after.live);
+  EXPECT_TRUE(widow.after.earlier) << "it is not the state of its latest group";
+  EXPECT_EQ(widow.after.step, 5U);
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), store.values().begin()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());

@@ -282,6 +282,7 @@ void ElasticMember::adopt() {
     for (const Seat& seat : decision.group.seats) send_to(seat.member, StateSent{decision.group.id, state_});
   }
   had_state_ = here_.whole;
+  before_ = here_;
   if (receives) here_.whole = here_.live = false;
   if (here_.step != decision.standing.step && !receives) world_.fail("a member holds another step than was decided");
   here_.step = decision.standing.step;
@@ -303,6 +304,11 @@ bool ElasticMember::work_receiving() {
   const auto found = states_.find(group);
   if (found == states_.end()) {
     if (assembly_->broken().empty()) return false;
+    if (before_.whole && before_.live) {  // keeps the state that it has
+      in_group_ = false;
+      here_ = before_;
+      here_.earlier = true;
+    }
     form();
     return true;
   }
@@ -310,6 +316,7 @@ bool ElasticMember::work_receiving() {
   state_ = found->second;
   if (judge_.state(state_).step != here_.step) world_.fail("the state that was sent is another one than was decided");
   here_.whole = here_.live = true;
+  here_.earlier = false;
   begin_step();
   return true;
 }

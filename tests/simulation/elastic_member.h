@@ -174,6 +174,7 @@ class ElasticMember final : public Actor {
   double until_ = 0;  ///< end of the stage
   bool timer_ = false;
   allreduce::Standing here_;
+  allreduce::Standing before_;  ///< from before the latest group
   uint64_t state_ = ElasticJudge::kInitial;
   data::Plan plan_;
   int64_t rounds_ = 0;

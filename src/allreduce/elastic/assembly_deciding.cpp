@@ -34,7 +34,8 @@ std::optional<Preparation> Assembly::take_preparation() {
 
 void Assembly::prepared(uint64_t number, std::string address, double now) {
   if (phase_ != MemberPhase::forming || !promise_ || promise_->proposal.number != number) return;
-  const Acceptance acceptance{number, std::move(address), standing_, standing_.live ? group_.id : 0};
+  const Acceptance acceptance{number, std::move(address), standing_,
+                              standing_.live && !standing_.earlier ? group_.id : 0};
   if (promise_->proposer == rules_.me) {
     take_acceptance(rules_.me, acceptance, now);
   } else {
