@@ -716,8 +716,9 @@ class ServerActor final : public Actor {
     for (const auto& [link, conn] : conns_) {
       if (!conn.then || job_.gone(conn.session) || job_.over(conn.session)) continue;
       const std::string reason = job_.reason(conn.session);
-      if (reason.empty()) world_.fail(fmt::format("{} waits for something without a name", conn.hello.role()));
-      world_.note(me_, [&] { return fmt::format("{} waits for {}", conn.hello.role(), reason); });
+      const std::string role = conn.hello.role();
+      if (reason.empty()) world_.fail(role + " waits for something without a name");
+      world_.note(me_, [&] { return fmt::format("{} waits for {}", role, reason); });
     }
   }
   void leave() {
