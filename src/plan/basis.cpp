@@ -64,6 +64,7 @@ Basis basis_of(const records::RunRecord& run, const records::Fit& fit) {
   basis.all_reduce_bucket = training.all_reduce_bucket;
   basis.costs = training.costs;
   basis.worker_cost = training.workers.front().cost;
+  basis.worker_exchange = training.workers.front().exchange;
   basis.costs.wake = std::min(basis.costs.wake, 2 * records::kPlainWake);
   basis.rate = fit.links_known ? node.link.rate : predict::kUnlimited;
   basis.delay = node.link.latency;

@@ -39,9 +39,10 @@ struct Basis {
   double element_bytes = 4;
   size_t all_reduce_bucket = size_t{25} << 20;
   predict::Costs costs = {};
-  double worker_cost = 1;  ///< of the workers' messages, relative to these costs
-  double aside_each = 0;   ///< seconds of evaluations and checkpoints per example of the whole training
-  double batch = 32;       ///< of the run, or the model's
+  double worker_cost = 1;      ///< of the workers' messages, relative to these costs
+  double worker_exchange = 0;  ///< CPU time of an exchange in a worker, whatever its messages
+  double aside_each = 0;       ///< seconds of evaluations and checkpoints per example of the whole training
+  double batch = 32;           ///< of the run, or the model's
   double rate = predict::kUnlimited;
   double delay = 0;
   double epoch_examples = kUnknown;

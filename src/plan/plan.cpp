@@ -167,8 +167,10 @@ class Planner {
     }
     for (int64_t i = 0; i < row.servers; ++i) training.servers.push_back({.node = static_cast<size_t>(i)});
     for (int64_t i = 0; i < row.workers; ++i) {
-      training.workers.push_back(
-          {.node = static_cast<size_t>(row.servers + i), .work = work_of(row, factors), .cost = basis.worker_cost});
+      training.workers.push_back({.node = static_cast<size_t>(row.servers + i),
+                                  .work = work_of(row, factors),
+                                  .cost = basis.worker_cost,
+                                  .exchange = basis.worker_exchange});
     }
     // The chief evaluates for all: the same share of the whole training's examples.
     const double together = in_step(row) ? static_cast<double>(row.workers) : 1;

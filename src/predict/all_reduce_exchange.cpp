@@ -11,7 +11,8 @@
 namespace lockstep::predict {
 namespace {
 
-using schedule::AllReduceWay;
+/// Members write to their sockets themselves, which costs less than a message to a server.
+constexpr double kPlainMessage = 0.25;
 
 class AllReduceModel final : public ExchangeModel {
  public:
@@ -83,11 +84,13 @@ void AllReduceModel::computed(size_t worker, size_t part, Action next) {
   }
   member.next = std::move(next);
   member.exchange_began = world_.events.now();
-  if (++in_exchange_ == members_.size()) {
-    last_entered_ = world_.events.now();
-    in_exchange_ = 0;
-  }
-  if (!member.busy) enter(worker);
+  world_.cpu_of_worker(worker).run(training_.workers[worker].exchange, 1, [this, worker] {
+    if (++in_exchange_ == members_.size()) {
+      last_entered_ = world_.events.now();
+      in_exchange_ = 0;
+    }
+    if (!members_[worker].busy) enter(worker);
+  });
 }
 
 void AllReduceModel::enter(size_t worker) {
@@ -119,7 +122,8 @@ void AllReduceModel::move(size_t index) {
   for (size_t i = 0; i < members_.size(); ++i) {
     const size_t node = training_.workers[i].node;
     const double latency = volume.turns * (2 * training_.nodes[node].link.latency + costs_.wake);
-    const double cpu = volume.messages * costs_.message + volume.sent * (2 * costs_.byte + costs_.add / 2);
+    const double cpu =
+        volume.messages * kPlainMessage * costs_.message + volume.sent * (2 * costs_.byte + costs_.add / 2);
     world_.events.at(sent + latency, [this, i, index, cpu, hidden = volume.overlaps] {
       // With many pieces, only the work on the last one comes after the network.
       world_.run_messages(i, cpu * (1 - hidden), [this, i, index] { finished(i, index); });

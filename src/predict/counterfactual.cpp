@@ -95,6 +95,7 @@ Training without(Training training, Resource resource) {
       break;
     case Resource::messages:
       training.costs.message = training.costs.byte = training.costs.wake = 0;
+      for (Worker& worker : training.workers) worker.exchange = 0;
       break;
     case Resource::compute:
       free_compute(training);

@@ -6,7 +6,8 @@
 namespace lockstep::predict {
 namespace {
 
-constexpr double kLeastChunk = 16 * 1024;
+/// What a socket hands to its link at once, the largest segment: smaller messages leave one after the other.
+constexpr double kLeastChunk = 64 * 1024;
 /// Chunks of a large message: enough to share a link, few enough for a thousand workers.
 constexpr double kChunks = 16;
 /// Speed between processes of one node, through memory.

@@ -113,6 +113,8 @@ void ServersModel::computed(size_t worker, size_t part, Action next) {
   }
   const double began = world_.events.now();
   const bool last = part + 1 == parts_.size();
+  if (last && training_.workers[worker].cost > 0)
+    cost += training_.workers[worker].exchange / training_.workers[worker].cost;
   world_.run_messages(worker, cost, [this, worker, part, began, last, next = std::move(next)]() mutable {
     if (world_.counting) world_.times[worker].push += world_.events.now() - began;
     world_.span("worker", worker, "push", began);

@@ -49,7 +49,8 @@ struct Work {
 struct Worker {
   size_t node = 0;
   Work work = {};
-  double cost = 1;  ///< of its work on messages, relative to the costs below
+  double cost = 1;      ///< of its work on messages, relative to the costs below
+  double exchange = 0;  ///< CPU time of an exchange that does not depend on its messages
 };
 
 struct Server {

@@ -247,12 +247,15 @@ class Fitter {
     const double both = wanted.forward + wanted.backward;
     double by = factor(both, got.forward + got.backward);
     if (work.threads == 1 && known(recorded.cpu)) {
-      const double own = recorded.cpu - got.messages - work.optimizer - work.rest;
+      const double own = recorded.cpu - got.messages - work.optimizer - work.rest -
+                         (servers() ? 0 : fit_.training.workers[i].exchange);
       by = std::clamp(own / both, 0.05, 1.0) * both / std::max(work.forward + work.backward, 1e-12);
     }
     work.forward = recorded.forward > 0 ? recorded.forward : work.forward * by;
     work.backward = recorded.backward > 0 ? recorded.backward : work.backward * by;
   }
+
+  [[nodiscard]] bool servers() const { return fit_.training.strategy == predict::Strategy::servers; }
 
   /// What a process of one thread computes is known, so the rest of its CPU time went to messages.
   void adjust_messages(size_t i) {
@@ -262,8 +265,11 @@ class Fitter {
     const bool limited = fit_.training.nodes[worker.node].quota_period > 0;
     if (limited && (recorded_[i].forward == 0 || recorded_[i].backward == 0)) return;  // see adjust_limited
     if (worker.work.threads > 1 || !known(recorded_[i].cpu) || !(messages > 0)) return;
-    constexpr double kMost = 4;
-    worker.cost = std::clamp(worker.cost * (recorded_[i].cpu - own) / messages, 1 / kMost, kMost);
+    // What the messages do not explain belongs to the exchange as a whole: waking up, and threads beside.
+    const double used = recorded_[i].cpu - own;
+    const double plain = std::max(0.0, messages - (servers() ? worker.exchange : 0)) / worker.cost;
+    worker.cost = std::clamp(used / std::max(plain, 1e-12), 0.25, 1.0);
+    worker.exchange = std::clamp(used - plain * worker.cost, 0.0, 4 * plain + 1e-4);
   }
 
   [[nodiscard]] WorkerTimes recorded_mean() const {

@@ -41,13 +41,19 @@ TEST(Network, OneMessageTakesItsBytesOverTheSlowerLink) {
   EXPECT_NEAR(arrivals({node_of(1, 4e6), node_of(1, 1e6)}, {{0, 1, 1e6}})[0], 1, 0.001);
 }
 
-TEST(Network, MessagesShareALinkEvenly) {
-  const auto from_one = arrivals({node_of(1, 1e6), node_of(1), node_of(1)}, {{0, 1, 1e6}, {0, 2, 1e6}});
+TEST(Network, LargeMessagesShareALinkEvenly) {
+  const auto from_one = arrivals({node_of(1, 8e6), node_of(1), node_of(1)}, {{0, 1, 8e6}, {0, 2, 8e6}});
   EXPECT_NEAR(from_one[0], 2, 0.15);
   EXPECT_NEAR(from_one[1], 2, 0.001);
-  const auto to_one = arrivals({node_of(1, 1e6), node_of(1, 1e6), node_of(1, 1e6)}, {{0, 2, 1e6}, {1, 2, 1e6}});
+  const auto to_one = arrivals({node_of(1, 8e6), node_of(1, 8e6), node_of(1, 8e6)}, {{0, 2, 8e6}, {1, 2, 8e6}});
   EXPECT_NEAR(to_one[0], 2, 0.15);
   EXPECT_NEAR(to_one[1], 2, 0.001);
+}
+
+TEST(Network, SmallMessagesLeaveOneAfterTheOther) {
+  const auto times = arrivals({node_of(1, 1e6), node_of(1), node_of(1)}, {{0, 1, 5e4}, {0, 2, 5e4}});
+  EXPECT_NEAR(times[0], 0.05, 0.001);
+  EXPECT_NEAR(times[1], 0.1, 0.001);
 }
 
 TEST(Network, ASlowReceiverDoesNotHoldUpTheOthers) {
@@ -139,10 +145,11 @@ TEST(Simulation, PushAndAnswerOfAllWorkersGoThroughTheServersLink) {
   Training training = cluster(4, Strategy::servers, 1e8);
   training.push_bucket = size_t{8} << 20;  // one push at the end
   const Prediction prediction = simulate(training);
-  // Four megabytes in, then four out, at 100 MB/s; nothing overlaps.
-  EXPECT_NEAR(prediction.step, 0.0105 + 0.04 + 0.04, 0.005);
+  // Four megabytes in and four out, at 100 MB/s. Whoever has its answer early computes and sends meanwhile.
+  EXPECT_GT(prediction.step, 0.0105 + 0.04 + 0.01);
+  EXPECT_LT(prediction.step, 0.0105 + 0.04 + 0.045);
   EXPECT_NEAR(prediction.sent, 1e6, 1);
-  EXPECT_NEAR(prediction.nodes[4].link, 0.04 / prediction.step, 0.02);
+  EXPECT_NEAR(prediction.nodes[4].link, 0.04 / prediction.step, 0.05);
 }
 
 TEST(Simulation, BucketsHideThePushBehindTheBackwardPass) {
@@ -162,7 +169,7 @@ TEST(Simulation, TwoServersHalveTheWay) {
   training.servers.push_back({training.nodes.size()});
   training.nodes.push_back(node_of(1, 1e8));
   const double two = simulate(training).mean().exchange();
-  EXPECT_NEAR(two / one, 0.5, 0.08);
+  EXPECT_NEAR(two / one, 0.5, 0.1);
 }
 
 TEST(Simulation, AllReduceMovesTwiceTheBytesLessAShare) {
