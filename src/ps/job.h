@@ -38,6 +38,8 @@ class Job {
   [[nodiscard]] bool initialised() const { return initialised_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] uint64_t version() const { return coordinator_ ? coordinator_->version() : follower_->version(); }
+  /// The version that a restart would find.
+  [[nodiscard]] uint64_t stored() const { return version() - static_cast<uint64_t>(updating_); }
   [[nodiscard]] const wire::JobConfig& config() const { return config_; }
   [[nodiscard]] const Rules& rules() const { return rules_; }
   [[nodiscard]] const Coordinator* coordinator() const { return coordinator_.get(); }

@@ -38,7 +38,7 @@ void Server::carry_out(const Orders& orders) {
     received.set_member(member);
     received.set_incarnation(push.incarnation);
     received.set_sequence(push.sequence);
-    received.set_version(job_.version());
+    received.set_version(job_.stored());
     received.set_generation(job_.generation());
     if (coordinator_stream_ != nullptr) static_cast<void>(send(*coordinator_stream_, header(Kind::received), received));
   }

@@ -295,7 +295,7 @@ class ServerActor final : public Actor {
     received.set_member(member);
     received.set_incarnation(push.incarnation);
     received.set_sequence(push.sequence);
-    received.set_version(job_.version());
+    received.set_version(job_.stored());
     received.set_generation(job_.generation());
     Frame frame{ps::Kind::received};
     frame.sequence = push.sequence;
