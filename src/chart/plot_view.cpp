@@ -19,7 +19,10 @@ constexpr double kRowHeight = 20;
 constexpr double kPointsPerMillimetre = 72 / 25.4;
 
 std::string shortened(const std::string& text, size_t most) {
-  return text.size() > most ? text.substr(0, most - 1) + "…" : text;
+  if (text.size() <= most) return text;
+  size_t end = most - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + "…";
 }
 
 bool same_points(const Series& a, const Series& b) {
@@ -63,11 +66,12 @@ Range nothing() { return {INFINITY, -INFINITY}; }
 /// Returns a domain with some margin, from zero if that takes little room.
 Range roomy(Range range, const Axis& axis, bool zero) {
   auto [low, high] = range.first <= range.second ? range : axis.log ? Range{1, 10} : Range{0, 1};
-  if (axis.log) return low == high ? Range{low / 2, high * 2} : Range{low / 1.15, high * 1.15};
+  if (axis.log) return are_same(low, high) ? Range{low / 2, high * 2} : Range{low / 1.15, high * 1.15};
   const double most = axis.unit == "share" ? 1 : axis.unit == "percent" ? 100 : INFINITY;
   if (zero || (low >= 0 && low < 0.5 * high)) low = std::min(low, 0.0);
-  if (low == high) {
-    return low == 0 ? Range{0, 1} : Range{low - std::fabs(low) * 0.1, std::min(high * 1.1, std::max(most, high))};
+  if (are_same(low, high)) {
+    const double above = std::min(high + std::fabs(high) * 0.1, std::max(most, high));
+    return low == 0 ? Range{0, 1} : Range{low - std::fabs(low) * 0.1, above};
   }
   const double air = (high - low) * 0.06;
   const double above = high <= most ? std::min(high + air, std::max(most, high)) : high + air;

@@ -57,6 +57,11 @@ double nice_step(double range, int count) {
 
 }  // namespace
 
+bool are_same(double a, double b) {
+  constexpr double kRounding = 1e-9;
+  return std::fabs(a - b) <= kRounding * std::max(std::fabs(a), std::fabs(b));
+}
+
 std::string value_text(double value, std::string_view unit) {
   if (!std::isfinite(value)) return "–";
   if (unit.empty() && value == std::floor(value) && std::fabs(value) < 1e9) return grouped(value, 0);
@@ -79,7 +84,7 @@ std::vector<Tick> linear_ticks(double low, double high, int count, std::string_v
   const double from = low * factor;
   const double to = high * factor;
   std::vector<Tick> ticks;
-  if (!(to > from) || !std::isfinite(to - from)) return ticks;
+  if (are_same(from, to) || !(to > from) || !std::isfinite(to - from)) return ticks;
   const double step = nice_step(to - from, count);
   int digits = 0;
   while (digits < 8 && std::fabs(std::round(step * std::pow(10, digits)) - step * std::pow(10, digits)) > 1e-6)

@@ -13,6 +13,9 @@ struct Tick {
   std::string text;
 };
 
+/// Whether numbers differ by rounding at most: ticks between them would have no end.
+bool are_same(double a, double b);
+
 /// "1.42 s", "91.8 %", "12,345", "3.1 MB/s"; the unit is Axis::unit.
 std::string value_text(double value, std::string_view unit);
 

@@ -15,6 +15,7 @@
 namespace lockstep::chart {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -43,6 +44,7 @@ TEST(Ticks, AreRoundAndCarryTheirUnit) {
   EXPECT_EQ(texts(linear_ticks(0, 0.004, 2, "s")), (std::vector<std::string>{"0 ms", "2 ms", "4 ms"}));
   EXPECT_EQ(texts(log_ticks(1, 1000, 4, "")), (std::vector<std::string>{"1", "10", "100", "1,000"}));
   EXPECT_TRUE(linear_ticks(1, 1, 5, "").empty());
+  EXPECT_TRUE(linear_ticks(0.3, std::nextafter(0.3, 1), 5, "share").empty()) << "steps are below the rounding";
   EXPECT_EQ(value_text(0.91834, "share"), "91.83 %");
   EXPECT_EQ(value_text(1234567, ""), "1,234,567");
   EXPECT_EQ(value_text(3.1e8, "B/s"), "310 MB/s");
@@ -79,11 +81,24 @@ TEST(Drawing, APdfHasItsTextAndCorrectOffsets) {
   EXPECT_THAT(pdf, HasSubstr(fmt::format("/Length {} ", pdf.find("endstream") - begin)));
 }
 
+TEST(Drawing, ValuesThatDifferByRoundingHaveARoundAxis) {
+  Chart chart;
+  chart.y = {"difference", ""};
+  chart.series = {{.name = "up", .x = {1, 2}, .y = {0.3, std::nextafter(0.3, 1)}}};
+  EXPECT_THAT(drawn_as_svg(chart, {}), HasSubstr(">0.30<"));
+  chart.series = {{.name = "down", .x = {1, 2}, .y = {-1, -1}}};
+  EXPECT_THAT(drawn_as_svg(chart, {}), HasSubstr(">−1.000<")) << "a flat negative line has an axis, too";
+}
+
 TEST(Drawing, EveryKindDrawsItsData) {
   Chart bars = line_chart();
   bars.kind = Kind::bar;
   bars.x.categories = {"one", "a rather long name of a case", "three"};
   for (Series& series : bars.series) series.x = {0, 1, 2};
+  const std::string umlauts = "ääääääääääääääääääää";
+  bars.x.categories[2] = umlauts;
+  EXPECT_THAT(drawn_as_svg(bars, {}),
+              AllOf(HasSubstr(">" + umlauts.substr(0, 30) + "…<"), Not(HasSubstr("\xEF\xBF\xBD"))));
   Chart stack = bars;
   stack.kind = Kind::stack;
   Chart timeline;

@@ -4,6 +4,9 @@ const lockstepScale = (() => {
   const kPrefixes = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
   const known = (value) => typeof value === "number" && Number.isFinite(value);
 
+  // Whether numbers differ by rounding at most: ticks between them would have no end.
+  const same = (a, b) => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
+
   function prefix(largest) {
     return kPrefixes.find(([size]) => largest >= size) || [1, ""];
   }
@@ -62,7 +65,7 @@ const lockstepScale = (() => {
   function linearTicks(low, high, count, unit) {
     const {factor, suffix} = unitScale(unit, Math.max(Math.abs(low), Math.abs(high)));
     const from = low * factor, to = high * factor;
-    if (!(to > from)) return [];
+    if (!(to > from) || same(from, to)) return [];
     const step = niceStep(to - from, count);
     let digits = 0;
     while (digits < 8 && Math.abs(Math.round(step * 10 ** digits) - step * 10 ** digits) > 1e-6) ++digits;
@@ -130,9 +133,9 @@ const lockstepScale = (() => {
 
   // Returns a domain with some margin, starting at zero if that takes little room.
   function roomy([low, high], {log = false, zero = false, most = Infinity} = {}) {
-    if (log) return low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
+    if (log) return same(low, high) ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
     if (zero || (low >= 0 && low < 0.5 * high)) low = Math.min(low, 0);
-    if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, Math.min(high + Math.abs(high) * 0.1, Math.max(most, high))];
+    if (same(low, high)) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, Math.min(high + Math.abs(high) * 0.1, Math.max(most, high))];
     const air = (high - low) * 0.06;
     return [low === 0 ? 0 : low - air, high === 0 ? 0 : high <= most ? Math.min(high + air, Math.max(most, high)) : high + air];
   }
