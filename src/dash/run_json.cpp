@@ -59,7 +59,8 @@ double progress(const records::RunRecord& run) {
   const double epochs = run.number_setting("epochs");
   const double by_steps = run.steps() / planned_steps(run);
   const double by_epochs = epochs > 0 ? std::max(0.0, run.chief().steps.last("epoch") - 1) / epochs : records::kUnknown;
-  return std::min(1.0, std::fmax(by_steps, by_epochs));
+  const double part = std::fmax(by_steps, by_epochs);
+  return known(part) ? std::min(1.0, part) : records::kUnknown;
 }
 
 /// Returns the seconds until the plan is done at the speed so far; NaN if unknown. A stop rule may end it sooner.

@@ -172,6 +172,12 @@ TEST_F(SiteTest, TheTimeLeftComesFromThePace) {
   })) << "a learning rate that changes has a curve";
 }
 
+TEST_F(SiteTest, AnOpenEndedRunHasNoProgress) {
+  write_cluster_run(runs_ + "/a");
+  put_text(runs_ + "/a/config.yaml", "model: lr\nepochs: 0\nseconds: 60\n");
+  EXPECT_TRUE(asked("/api/run/a")["progress"].is_null());
+}
+
 TEST_F(SiteTest, OnlyPicturesOfARunAreServed) {
   write_cluster_run(runs_ + "/a");
   put_text(dir_.path() + "/secret.png", "secret");
