@@ -25,6 +25,15 @@ Diagnosis too_short(double steps, double seconds) {
           {"Train for longer and ask again."}};
 }
 
+/// Diagnoses a run of `lockstep guest`, or of logs: its config.yaml names a command.
+Diagnosis of_other_program() {
+  return {"unknown",
+          "What limited this run is not known: another program made it.",
+          {"Phases of steps are recorded only of Lockstep's own trainings. `lockstep show` has what the program used."},
+          {},
+          {}};
+}
+
 /// Uses the workers' waiting times in summaries of older versions.
 void say_waits(const RunRecord& run, Diagnosis& diagnosis) {
   std::vector<double> waits;
@@ -184,7 +193,9 @@ Diagnosis diagnose(const RunRecord& run) {
   const RunFacts facts = facts_of(run);
   const double steps = known(run.steps()) ? run.steps() : 0;
   Diagnosis diagnosis;
-  if (std::max(steps, facts.all.steps) < kEnoughSteps) {
+  if (!run.setting("command").empty()) {
+    diagnosis = of_other_program();
+  } else if (std::max(steps, facts.all.steps) < kEnoughSteps) {
     diagnosis = too_short(steps, known(run.seconds()) ? run.seconds() : 0);
   } else if (facts.workers.empty()) {
     diagnosis = without_phases(run);

@@ -18,8 +18,8 @@ void add_quota(const RunRecord& run, const RunFacts& facts, std::vector<Finding>
   for (const Pace& pace : facts.workers) trained = std::fmax(trained, pace.seconds);
   Finding finding{.cause = {"quota", "", 0}, .headline = ""};
   for (const auto& [role, held] : run.throttling) {
+    if (!(held.seconds / trained >= kHeldBack)) continue;  // nor if the time is not known
     const double share = std::min(1.0, held.seconds / trained);
-    if (!(share >= kHeldBack)) continue;
     finding.evidence.push_back(share_evidence(role + ", held back by its quota", share));
     if (share > finding.cause.cost) finding.cause.who = role;
     finding.cause.cost = std::max(finding.cause.cost, share);

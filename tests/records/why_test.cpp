@@ -437,6 +437,19 @@ TEST(Why, AQuota) {
   EXPECT_THAT(why.suggestions, Contains(HasSubstr("--cpu-quota than 0.25")));
   run.throttling["worker:1"].seconds = 0.2;
   EXPECT_NE(checked(run).cause, "quota");
+  run.throttling["worker:1"].seconds = kUnknown;
+  EXPECT_NE(checked(run).cause, "quota") << "a damaged throttling.json proves nothing";
+}
+
+TEST(Why, SaysThatAnotherProgramHasNoPhases) {
+  for (const double steps : {0.0, 1000.0}) {
+    RunRecord run = run_of({role("process", {})}, steps);
+    run.settings = {{"command", "python3 train.py"}};
+    const Diagnosis why = diagnose(run);
+    EXPECT_EQ(why.cause, "unknown");
+    EXPECT_EQ(why.headline, "What limited this run is not known: another program made it.");
+    EXPECT_THAT(why.suggestions, IsEmpty()) << "neither longer training nor another version would help";
+  }
 }
 
 TEST(Why, StolenCpuIsThatOfOtherPrograms) {
