@@ -222,7 +222,7 @@ class Planner {
     const double server = parameters * (kServerCopies + static_cast<double>(row.workers)) /
                               static_cast<double>(std::max<int64_t>(row.servers, 1)) +
                           kProcessBytes;
-    row.memory = row.servers > 0 && !(worker > server) ? std::fmax(worker, server) : worker;
+    row.memory = row.servers > 0 && server > worker ? server : worker;  // not known if the worker's is not
     if (plan_.choices.memory > 0 && row.memory > plan_.choices.memory) row.fits = false;
   }
 
@@ -324,6 +324,12 @@ class Planner {
     const Choices& choices = plan_.choices;
     if (std::any_of(choices.delays.begin(), choices.delays.end(), [](double delay) { return delay > 0; })) {
       plan_.notes.emplace_back("Delays of links are modelled, but the model was not checked against delayed links.");
+    }
+    const Basis& basis = plan_.basis;
+    if (basis.from_run && basis.memory_each == 0 && std::isfinite(basis.memory_fixed) &&
+        *std::max_element(choices.batches.begin(), choices.batches.end()) > basis.batch) {
+      plan_.notes.push_back(
+          fmt::format("Memory is that of the run's batch of {:.0f}; larger batches need more.", basis.batch));
     }
     if (choices.goal && std::none_of(plan_.rows.begin(), plan_.rows.end(),
                                      [](const Row& row) { return std::isfinite(row.seconds.value); })) {

@@ -78,7 +78,7 @@ void check(const Choices& choices);
 /// Throws UsageError if no choice is possible, with the reason.
 Plan make_plan(const Basis& basis, const Choices& choices);
 
-/// Returns "parameter servers", "all-reduce" or "one process", with the number of servers and the mode.
+/// Returns "ps 2 sync", "all-reduce" or "one process".
 std::string way_text(const Row& row);
 
 }  // namespace lockstep::plan

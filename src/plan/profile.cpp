@@ -13,6 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
+constexpr double kMostCores = 1e5;  ///< also of threads
 
 /// Reads numbers and lists, and throws with the key if one is missing or impossible.
 class Reader {
@@ -21,11 +22,11 @@ class Reader {
     if (!object.is_object()) fail("a JSON object is expected");
   }
 
-  [[nodiscard]] double number(const char* key, double least = 0) const {
+  [[nodiscard]] double number(const char* key, double least = 0, double most = 1e15) const {
     const auto found = object_.find(key);
     if (found == object_.end() || !found->is_number()) fail(std::string("'") + key + "' is no number");
     const auto value = found->get<double>();
-    if (!std::isfinite(value) || value < least || value > 1e15) fail(std::string("'") + key + "' is out of range");
+    if (!std::isfinite(value) || value < least || value > most) fail(std::string("'") + key + "' is out of range");
     return value;
   }
   [[nodiscard]] std::string text(const char* key) const {
@@ -63,7 +64,7 @@ ModelProfile read_model(const Reader& reader) {
   }
   for (const Reader& point : reader.list("points")) {
     model.points.push_back({static_cast<int64_t>(point.number("batch", 1)),
-                            static_cast<int>(point.number("threads", 1)), point.number("forward"),
+                            static_cast<int>(point.number("threads", 1, kMostCores)), point.number("forward"),
                             point.number("backward"), point.number("optimizer"), point.number("spread")});
   }
   if (model.points.empty() || model.tensors.empty()) reader.fail("model '" + model.model + "' has no measurements");
@@ -124,7 +125,7 @@ Profile parse_profile(const std::string& text, const std::string& file) {
   Profile profile;
   profile.host = reader.text("host");
   profile.isa = reader.text("isa");
-  profile.cores = static_cast<int>(reader.number("cores", 1));
+  profile.cores = static_cast<int>(reader.number("cores", 1, kMostCores));
   profile.memory_bytes = reader.number("memory_bytes");
   profile.memory_rate = reader.number("memory_rate");
   profile.link_rate = reader.number("link_rate");

@@ -17,6 +17,7 @@ using predict::Strategy;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// A step of 12 ms: 1 ms and 0.1 ms for each of 100 examples, in both passes, and no other costs.
 Basis basis_of_a_test() {
@@ -121,6 +122,21 @@ TEST(Plan, WhatDoesNotFitIntoMemoryIsNotChosen) {
   EXPECT_EQ(plan.rows[*plan.fastest].batch, 100);
   choices.memory = 1e6;
   EXPECT_FALSE(make_plan(basis_of_a_test(), choices).fastest.has_value());
+}
+
+TEST(Plan, MemoryOfOtherBatchesOrOfAnUnknownWorkerIsNotMadeUp) {
+  Basis basis = basis_of_a_test();
+  basis.from_run = true;
+  basis.memory_each = 0;
+  Choices choices = choices_of_a_test();
+  choices.strategies = {Strategy::servers};
+  choices.batches = {100};
+  EXPECT_THAT(make_plan(basis, choices).notes, Not(Contains(HasSubstr("larger batches need more"))));
+  choices.batches = {100, 200};
+  EXPECT_THAT(make_plan(basis, choices).notes,
+              Contains("Memory is that of the run's batch of 100; larger batches need more."));
+  basis.memory_fixed = kUnknown;
+  for (const Row& row : make_plan(basis, choices).rows) EXPECT_TRUE(std::isnan(row.memory)) << row.nodes;
 }
 
 TEST(Plan, TheCheapestIsNotTheFastest) {

@@ -69,6 +69,8 @@ TEST(Profile, DamagedOnesAreOneLine) {
     return std::string();
   };
   EXPECT_EQ(message("\"cores\": 4", "\"cores\": 0"), "p.json: not a profile: 'cores' is out of range");
+  EXPECT_EQ(message("\"cores\": 4", "\"cores\": 1e12"), "p.json: not a profile: 'cores' is out of range");
+  EXPECT_EQ(message("\"threads\": 4", "\"threads\": 1e12"), "p.json: not a profile: 'threads' is out of range");
   EXPECT_EQ(message("\"host\": \"north\"", "\"host\": 3"), "p.json: not a profile: 'host' is no text");
   EXPECT_THAT(message("\"lockstep_profile\": 1", "\"lockstep_profile\": 9"), HasSubstr("another version"));
   EXPECT_THAT(message("\"points\"", "\"dots\""), HasSubstr("'points' is no list"));

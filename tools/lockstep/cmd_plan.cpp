@@ -112,7 +112,7 @@ int run_plan(const PlanArguments& arguments, std::span<const nn::ModelDef> model
     write_text(arguments.yaml, plan::experiment_yaml(plan, base::available_cores()), "the experiment");
   if (!arguments.trace.empty()) {
     write_text(arguments.trace, plan::trace_json(plan.rows[plan.fastest.value_or(plan.rows.size() - 1)]),
-               "the trace of the fastest choice");
+               plan.fastest ? "the trace of the fastest choice" : "the trace of the last choice, as none fits");
   }
   return 0;
 }

@@ -149,7 +149,9 @@ plan::Choices choices_of(const PlanArguments& arguments) {
   if (!arguments.node.empty()) set_node(arguments.node, choices);
   if (!arguments.cost.empty()) choices.price = price_of(arguments.cost);
   if (!arguments.epochs.empty()) {
-    choices.epochs = static_cast<double>(whole_numbers("--epochs", arguments.epochs, 1, 1'000'000).front());
+    const std::vector<int64_t> epochs = whole_numbers("--epochs", arguments.epochs, 1, 1'000'000);
+    if (epochs.size() > 1) refuse("--epochs", arguments.epochs, "a single number is allowed");
+    choices.epochs = static_cast<double>(epochs.front());
   }
   if (!arguments.until.empty()) choices.goal = goal_of(arguments.until);
   constexpr size_t kMostRows = 2000;
