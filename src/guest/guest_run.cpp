@@ -314,10 +314,7 @@ void GuestRun::collect() {
 }
 
 GuestOutcome GuestRun::run() {
-  std::error_code ignored;
-  if (std::filesystem::exists(options_.run_dir + "/config.yaml", ignored)) {
-    throw UsageError(fmt::format("--run-dir: {} already holds a run; give a new folder", options_.run_dir));
-  }
+  check_is_new(options_.run_dir);
   place();
   base::make_directories(options_.run_dir);
   add_roles();

@@ -48,6 +48,8 @@ struct GuestOutcome {
   int signal = 0;  ///< signal that asked for the end
 };
 
+/// True for what may stand in braces: letters, digits, '_', '-' and '.'.
+bool is_name(std::string_view text);
 /// Returns the words with their names in braces replaced. "{{" is a brace. Throws UsageError for an unknown name.
 std::vector<std::string> filled_in(const std::vector<std::string>& words,
                                    const std::vector<std::pair<std::string, std::string>>& values);
@@ -62,7 +64,7 @@ double parse_deadline(const std::string& text, const std::string& what);
 /// Throws Error with one line if a role fails, the deadline passes, or a figure is missing.
 GuestOutcome run_guest(const GuestOptions& options);
 
-/// Writes a run's folder from logs of an earlier run, elsewhere. Throws DataError, IoError.
+/// Writes a new run's folder from logs of an earlier run, elsewhere. Throws UsageError, DataError, IoError.
 void import_logs(const GuestOptions& options);
 
 }  // namespace lockstep::guest

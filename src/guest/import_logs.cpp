@@ -31,6 +31,16 @@ std::vector<std::string> hosts_of(const std::vector<LogSource>& sources, const s
   return hosts;
 }
 
+void check_roles(const std::vector<LogSource>& sources) {
+  std::set<std::string> roles;
+  for (const LogSource& source : sources) {
+    if (!roles.insert(source.role).second) throw UsageError(fmt::format("--log: {} has two logs", source.role));
+    if (source.role == "process" && sources.size() > 1) {
+      throw UsageError("--log: a run of `process` has one log; name the roles of a cluster worker:0, ps:0 and so on");
+    }
+  }
+}
+
 }  // namespace
 
 std::string LogSource::text() const {
@@ -58,6 +68,8 @@ LogSource parse_log(std::string_view text) {
 }
 
 void import_logs(const GuestOptions& options) {
+  check_is_new(options.run_dir);
+  check_roles(options.logs);
   std::vector<UsageLog> logs;
   for (const LogSource& source : options.logs) logs.push_back(read_usage_log(source.file, source.every));
   const std::vector<std::string> hosts = hosts_of(options.logs, logs);

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "lockstep/error.h"
 
 namespace lockstep::guest {
 namespace {
@@ -86,6 +88,12 @@ Json summary_of(const RunResult& run, const RoleResult& role, bool chief) {
 }
 
 }  // namespace
+
+void check_is_new(const std::string& run_dir) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(run_dir + "/config.yaml", ignored)) return;
+  throw UsageError(fmt::format("--run-dir: {} already holds a run; give a new folder", run_dir));
+}
 
 void write_config(const RunResult& run) {
   Json json{{"command", fmt::format("{}", fmt::join(run.command, " "))}};

@@ -27,6 +27,8 @@ struct RunResult {
   std::vector<RoleResult> roles;  ///< the chief first
 };
 
+/// Throws UsageError if the folder already holds a run.
+void check_is_new(const std::string& run_dir);
 /// Writes config.yaml, before the roles start.
 void write_config(const RunResult& run);
 /// Writes the curves, summaries and figures.json: the chief's last values, by figure.

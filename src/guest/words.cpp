@@ -27,12 +27,6 @@ const std::string& value_of(const NamedTexts& values, const std::string& name, c
                                base::shown("{" + name + "}"), base::shown(word), base::hint(name, names)));
 }
 
-bool is_name(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.');
-  });
-}
-
 std::string filled(const std::string& word, const NamedTexts& values) {
   std::string result;
   for (size_t at = 0; at < word.size(); ++at) {
@@ -52,6 +46,12 @@ std::string filled(const std::string& word, const NamedTexts& values) {
 }
 
 }  // namespace
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.');
+  });
+}
 
 std::vector<std::string> filled_in(const std::vector<std::string>& words, const NamedTexts& values) {
   std::vector<std::string> result;

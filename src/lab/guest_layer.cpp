@@ -156,11 +156,14 @@ std::vector<std::string> guest_words(const RunPlan& plan, const std::string& run
   std::vector<std::string> words{"guest", "--run-dir=" + run_dir};
   for (const auto& [name, value] : guest_values(plan, data))
     words.push_back(fmt::format("--setting={}={}", name, value));
+  const std::string workers = value_of(plan.settings, "workers");
+  const bool cluster = (!workers.empty() && workers != "0") || !value_of(plan.settings, "layout").empty();
   for (const char* name : {"workers", "ps", "layout", "monitor-every"}) {
     const std::string value = value_of(plan.settings, name);
-    if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
+    const bool beside = std::string_view(name) == "ps" && !cluster;
+    if (!value.empty() && !beside) words.push_back(fmt::format("--{}={}", name, value));
   }
-  if (value_of(plan.settings, "evaluator") == "true") words.emplace_back("--evaluator");
+  if (cluster && value_of(plan.settings, "evaluator") == "true") words.emplace_back("--evaluator");
   if (!plan.cluster.emulate.empty()) words.push_back("--emulate=" + plan.cluster.emulate);
   for (const std::string& figure : plan.guest.figures) words.push_back("--figure=" + figure);
   if (!plan.guest.deadline.empty()) words.push_back("--deadline=" + plan.guest.deadline);

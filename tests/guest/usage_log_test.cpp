@@ -122,6 +122,13 @@ TEST(UsageLog, LogsBecomeARunWithTheUseOfEachRole) {
   EXPECT_EQ(run.roles[1].resource("net_received").max, 3072);
   EXPECT_EQ(run.seconds(), 2);
   EXPECT_EQ(guest::parse_log("ps:0=x.csv@5s").every, 5);
+  const auto refusal = [&] { return message_of<UsageError>([&] { guest::import_logs(options); }); };
+  EXPECT_THAT(refusal(), HasSubstr("already holds a run"));
+  options.run_dir = folder / "another";
+  options.logs[1] = options.logs[0];
+  EXPECT_EQ(refusal(), "--log: worker:0 has two logs");
+  options.logs[1].role = "process";
+  EXPECT_THAT(refusal(), HasSubstr("has one log"));
   EXPECT_THAT(message_of<UsageError>([] { (void)guest::parse_log("node1=x.csv"); }), HasSubstr("node1"));
 }
 

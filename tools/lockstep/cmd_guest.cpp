@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/yaml_tree.h"
 #include "command.h"
 #include "command_line.h"
 #include "emulate/quantities.h"
@@ -68,10 +69,16 @@ guest::GuestOptions guest_options(const GuestArguments& arguments, char** argv) 
   for (const std::string& text : arguments.figures) options.figures.push_back(guest::parse_source(text));
   for (const std::string& text : arguments.settings) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw UsageError(fmt::format("--setting: '{}' is not allowed; it takes NAME=VALUE", text));
+    if (equals == std::string::npos || !guest::is_name(std::string_view(text).substr(0, equals))) {
+      throw UsageError(
+          fmt::format("--setting: '{}' is not allowed; it takes NAME=VALUE, with letters, digits, '-', '_' and '.' in "
+                      "the name",
+                      base::shown(text)));
     }
     options.settings.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  if ((arguments.ps > 0 || arguments.evaluator) && arguments.workers == 0 && arguments.layout.empty()) {
+    throw UsageError("guest: --ps and --evaluator apply only to clusters; add --workers N or --layout");
   }
   return options;
 }
