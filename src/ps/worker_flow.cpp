@@ -197,6 +197,7 @@ base::Status WorkerFlow::push_to_others() {
       base::Status pushed = push_rest(i);
       at(i).sent = pushed.ok();
       if (lacks_parameters(i)) return pushed;
+      if (!pushed) servers_.drop(i, pushed.failure().message());
       if (given_up_ || options_.interrupted()) {
         return base::Failure{base::FailureKind::gone, "is gone", {fmt::format("ps:{}", i)}};
       }

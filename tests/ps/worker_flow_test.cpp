@@ -1,0 +1,96 @@
+// A worker's decisions, with servers that a test plays call by call.
+#include "ps/worker_flow.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace lockstep::ps {
+namespace {
+
+/// Servers whose connections may be ended by the other side alone: then calls fail until the connection is dropped and
+/// made again, and nobody says so before.
+class PlayedServers final : public Servers {
+ public:
+  struct Played {
+    bool connected = false;
+    bool ended_there = false;
+    uint64_t connections = 0;
+    int pushes = 0;
+  };
+  std::vector<Played> all{2};
+
+  [[nodiscard]] int count() const override { return static_cast<int>(all.size()); }
+  base::Status connect(int server, const std::string& /*awaited*/) override {
+    Played& to = at(server);
+    if (to.connected) return {};
+    to = {true, false, to.connections + 1, to.pushes};
+    return {};
+  }
+  [[nodiscard]] uint64_t connections(int server) const override { return all[static_cast<size_t>(server)].connections; }
+  [[nodiscard]] bool intact(int server) override { return at(server).connected; }
+  [[nodiscard]] const wire::Welcome& welcome(int /*server*/) const override { return welcome_; }
+  void drop(int server, const std::string& /*why*/) override { at(server).connected = false; }
+  [[nodiscard]] bool ended(int /*server*/) const override { return false; }
+  [[nodiscard]] train::StopReason why_ended(int /*server*/) const override { return train::StopReason::none; }
+  void waits_for(int /*server*/) override {}
+  base::Status push(int server, bool /*whole*/) override {
+    ++at(server).pushes;
+    return say(server);
+  }
+  base::Result<Parameters> read_parameters(int server) override {
+    const base::Status fine = say(server);
+    if (!fine) return fine.failure();
+    Parameters parameters;
+    parameters.reply.set_applied(true);
+    return parameters;
+  }
+  base::Status ask_to_join(uint64_t /*version*/, uint64_t /*generation*/) override { return say(0); }
+  base::Status ask_for(int server, uint64_t /*version*/) override { return say(server); }
+  uint64_t find_initial() override { return 0; }
+  base::Status initialise(int server, uint64_t /*generation*/) override { return say(server); }
+  base::Status say_leave(const wire::Leave& /*leave*/) override { return say(0); }
+  base::Result<bool> wait_end() override { return false; }
+  base::Status hold() override { return say(0); }
+  void release() override {}
+  base::Result<uint64_t> read_state(int /*server*/, uint64_t version) override { return version; }
+
+ private:
+  Played& at(int server) { return all[static_cast<size_t>(server)]; }
+  base::Status say(int server) {
+    const Played& to = at(server);
+    if (to.connected && !to.ended_there) return {};
+    return base::Failure{base::FailureKind::gone, "the connection has ended"};
+  }
+
+  wire::Welcome welcome_ = [] {
+    wire::Welcome welcome;
+    welcome.set_initialised(true);
+    welcome.set_generation(1);
+    return welcome;
+  }();
+};
+
+TEST(WorkerFlow, ConnectsAgainToAServerThatEndedTheConnectionOfAPush) {
+  constexpr int kMost = 100;  // pushes, before the test gives up
+  for (const int server : {0, 1}) {
+    PlayedServers servers;
+    WorkerFlowOptions options;
+    options.member = 1;
+    options.sync = false;
+    options.log = [](std::string_view, const std::string&) {};
+    options.interrupted = [&] { return servers.all[0].pushes + servers.all[1].pushes > kMost; };
+    WorkerFlow flow(servers, options);
+    ASSERT_TRUE(flow.join());
+    flow.begin(1);
+    servers.all[static_cast<size_t>(server)].ended_there = true;
+    flow.send();
+    const base::Result<exchange::StepInfo> info = flow.await();
+    ASSERT_TRUE(info) << "ps:" << server << ": " << info.failure().message();
+    EXPECT_TRUE(info.value().applied());
+    EXPECT_EQ(servers.all[static_cast<size_t>(server)].connections, 2U);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ps
