@@ -199,11 +199,10 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
 }
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
-  const Peers peers = control_streams_.peers();
   const base::MutexLock lock(mutex_);
   changed_.notify_all();
   if (ended_) return;
-  job_.departed(hello, why, peers, now());
+  job_.departed(hello, why, control_streams_.peers(), now());
   settle();
 }
 

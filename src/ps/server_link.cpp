@@ -227,21 +227,28 @@ void ServerLink::compare(uint64_t process) {
 
 /// Cancels the waits for a server that has been silent for too long.
 void ServerLink::watch() {
-  const base::MutexLock lock(mutex_);
   while (!stopping_) {
-    wake_.wait_for(mutex_, wire::kHeartbeat / 4);
-    const std::optional<double> silent = link_watch_.silent(now_in_seconds());
-    if (!silent) continue;
-    const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
-    if (data_ && lost_.empty()) {
-      lost_ = why;
-      data_->cancel(why);
-      options_.log("warning", fmt::format("{} at {}: {}", options_.server, options_.address, why));
-      // otherwise the end of the control stream calls it
-      if (control_ == nullptr && options_.on_lost) options_.on_lost();
-    }
-    if (control_ != nullptr) control_->cancel(why);
+    // Called without the lock, because it takes another link's, whose thread may take this one's.
+    if (silent_too_long() && options_.on_lost) options_.on_lost();
   }
+}
+
+/// Waits a while. Returns true if the data stream was lost, unless the end of the control stream says so.
+bool ServerLink::silent_too_long() {
+  const base::MutexLock lock(mutex_);
+  if (!stopping_) wake_.wait_for(mutex_, wire::kHeartbeat / 4);
+  const std::optional<double> silent = link_watch_.silent(now_in_seconds());
+  if (!silent) return false;
+  const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
+  const bool lost = data_ && lost_.empty();
+  if (lost) {
+    lost_ = why;
+    data_->cancel(why);
+    options_.log("warning", fmt::format("{} at {}: {}", options_.server, options_.address, why));
+  }
+  if (control_ == nullptr) return lost;
+  control_->cancel(why);
+  return false;
 }
 
 }  // namespace lockstep::ps

@@ -78,6 +78,7 @@ class ServerLink {
   /// end was not seen.
   void compare(uint64_t process);
   void watch();
+  bool silent_too_long();
   void note_end(train::StopReason why);
   [[nodiscard]] bool interrupted() const;
   /// Returns true if the link should stop trying to reach the server.

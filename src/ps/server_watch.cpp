@@ -14,9 +14,8 @@ bool Server::alone_after_the_end() {
     if (job_.coordinator()) notice.set_stop(static_cast<uint32_t>(job_.coordinator()->stopped()));
   }
   control_streams_.send(header(Kind::notice), &notice, [](const Peer&) { return true; });
-  const Peers peers = control_streams_.peers();
   const base::MutexLock lock(mutex_);
-  return job_.may_leave(peers, now());
+  return job_.may_leave(control_streams_.peers(), now());
 }
 
 void Server::monitor() {
@@ -89,9 +88,13 @@ void Server::follow_until_the_end() {
       followed_ = stream.value().get();
       job_.ps0_connected(now());
     }
-    serve_coordinator(*stream.value());
+    try {
+      serve_coordinator(*stream.value());
+    } catch (const std::exception&) {
+      end_with_error();
+    }
     const base::MutexLock lock(mutex_);
-    followed_ = nullptr;
+    followed_ = coordinator_stream_ = nullptr;
     job_.ps0_lost(now());
   }
 }
@@ -125,13 +128,7 @@ void Server::serve_coordinator(transport::Stream& stream) {
     job_.ps0_welcomed();
     settle();
   }
-  try {
-    listen_to_coordinator(stream);
-  } catch (const std::exception&) {
-    end_with_error();
-  }
-  const base::MutexLock lock(mutex_);
-  coordinator_stream_ = nullptr;
+  listen_to_coordinator(stream);
 }
 
 void Server::listen_to_coordinator(transport::Stream& stream) {
