@@ -107,7 +107,7 @@ class Cluster {
     const auto [kind, bytes] = which->second.front();
     which->second.pop_front();
     if (which->second.empty()) on_the_way_.erase(which);
-    at(to).relay->take(from, decode_relayed(kind, bytes, from, to, count()), time);
+    at(to).relay->take(from, decode_relayed(kind, bytes, from, count()), time);
     collect(to);
   }
 
@@ -352,7 +352,7 @@ TEST(Relay, FramesSurviveTheWire) {
   MemberStatus status;
   status.incarnation = 5;
   const Sighting sighting{3, 9, status, encode(Message(status)), {1, 4, 3}};
-  const RelayFrame frame = decode_relayed(Kind::sightings, encode(RelayFrame(Sightings{{sighting}})), 1, 0, 12);
+  const RelayFrame frame = decode_relayed(Kind::sightings, encode(RelayFrame(Sightings{{sighting}})), 1, 12);
   const Sighting& read = std::get<Sightings>(frame).all.at(0);
   EXPECT_EQ(read.member, 3);
   EXPECT_EQ(read.sequence, 9U);
@@ -360,9 +360,16 @@ TEST(Relay, FramesSurviveTheWire) {
   EXPECT_EQ(read.path, sighting.path);
 }
 
+TEST(Relay, AReasonThatIsCutCanBePassedOn) {
+  const std::string why = std::string(499, 'a') + "\u00e4\u00e4";
+  RelayFrame frame = Departures{{{3, 1, why, false}}};
+  for (int hops = 0; hops < 2; ++hops) frame = decode_relayed(Kind::departures, encode(frame), 1, 12);
+  EXPECT_EQ(std::get<Departures>(frame).all.at(0).why.substr(0, 499), why.substr(0, 499));
+}
+
 TEST(Relay, FramesThatMakeNoSenseAreRefused) {
   const auto refused = [](const RelayFrame& frame, int from) {
-    EXPECT_THROW(decode_relayed(kind_of(frame), encode(frame), from, 0, 12), DataError);
+    EXPECT_THROW(decode_relayed(kind_of(frame), encode(frame), from, 12), DataError);
   };
   const std::string status = encode(Message(MemberStatus{}));
   refused(Sightings{{{12, 1, {}, status, {1, 12}}}}, 1);
@@ -373,7 +380,8 @@ TEST(Relay, FramesThatMakeNoSenseAreRefused) {
   refused(Departures{{{-1, 1, "", false}}}, 1);
   refused(Parcel{1, 1, {55}, kAnyKind, small_message()}, 1);
   refused(Parcel{1, 1, {0}, 999, small_message()}, 1);
-  EXPECT_THROW(decode_relayed(Kind::follow, "", 1, 0, 12), DataError);
+  refused(Parcel{1, 1, {5}, kAnyKind, "nonsense"}, 1);  // whoever passes it on would be blamed
+  EXPECT_THROW(decode_relayed(Kind::follow, "", 1, 12), DataError);
 }
 
 }  // namespace

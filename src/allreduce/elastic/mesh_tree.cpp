@@ -197,7 +197,7 @@ std::string Mesh::read_frames(int peer, uint64_t incarnation, transport::Stream&
     }
     link.heard();
     if (kind_of(frame.value()) == Kind::beat) continue;
-    RelayFrame read = decode_relayed(kind_of(frame.value()), wire::message_of(frame.value()), peer, me_,
+    RelayFrame read = decode_relayed(kind_of(frame.value()), wire::message_of(frame.value()), peer,
                                      static_cast<int>(members_.size()));
     if (const auto* const leaving = std::get_if<Leaving>(&read)) {
       if (leaving->ends) return "connection closed";

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "base/utf8.h"
 #include "lockstep/error.h"
 
 namespace lockstep::allreduce::elastic {
@@ -69,8 +68,8 @@ wire::Departures made(const Departures& departures) {
 Departures read(const wire::Departures& from, int members) {
   Departures departures;
   for (const wire::Departure& one : from.departures()) {
-    departures.all.push_back(
-        {checked_member(one.member(), members), one.incarnation(), one.why().substr(0, kLongestReason), one.dead()});
+    departures.all.push_back({checked_member(one.member(), members), one.incarnation(),
+                              base::as_utf8(one.why().substr(0, kLongestReason)), one.dead()});
   }
   return departures;
 }
@@ -85,7 +84,7 @@ wire::Parcel made(const Parcel& parcel) {
   return to;
 }
 
-Parcel read(const wire::Parcel& from, int me, int members) {
+Parcel read(const wire::Parcel& from, int members) {
   Parcel parcel;
   parcel.from = checked_member(from.from(), members);
   parcel.incarnation = from.incarnation();
@@ -93,8 +92,8 @@ Parcel read(const wire::Parcel& from, int me, int members) {
   if (from.kind() > UINT16_MAX) throw DataError(fmt::format("message of unknown kind {}", from.kind()));
   parcel.kind = static_cast<uint16_t>(from.kind());
   parcel.content = from.content();
-  const bool mine = std::find(parcel.to.begin(), parcel.to.end(), me) != parcel.to.end();
-  if (mine) static_cast<void>(decode(static_cast<Kind>(parcel.kind), parcel.content, members));
+  // Also if it is for others, which would blame the member that passes it on.
+  static_cast<void>(decode(static_cast<Kind>(parcel.kind), parcel.content, members));
   return parcel;
 }
 
@@ -115,14 +114,14 @@ std::string encode(const RelayFrame& frame) {
   return std::visit([](const auto& f) { return made(f).SerializeAsString(); }, frame);
 }
 
-RelayFrame decode_relayed(Kind kind, const std::string& bytes, int from, int me, int members) {
+RelayFrame decode_relayed(Kind kind, const std::string& bytes, int from, int members) {
   switch (kind) {
     case Kind::sightings:
       return read(parse_relayed<wire::Sightings>(kind, bytes), from, members);
     case Kind::departures:
       return read(parse_relayed<wire::Departures>(kind, bytes), members);
     case Kind::parcel:
-      return read(parse_relayed<wire::Parcel>(kind, bytes), me, members);
+      return read(parse_relayed<wire::Parcel>(kind, bytes), members);
     case Kind::leaving:
       return Leaving{parse_relayed<wire::Leaving>(kind, bytes).ends()};
     default:

@@ -11,7 +11,7 @@ namespace lockstep::allreduce::elastic {
 
 Kind kind_of(const RelayFrame& frame);
 std::string encode(const RelayFrame& frame);
-/// Decodes a frame that the neighbour `from` has sent to `me`, in a cluster of `members`.
-RelayFrame decode_relayed(Kind kind, const std::string& bytes, int from, int me, int members);
+/// Decodes a frame that the neighbour `from` has sent, in a cluster of `members`.
+RelayFrame decode_relayed(Kind kind, const std::string& bytes, int from, int members);
 
 }  // namespace lockstep::allreduce::elastic
