@@ -42,7 +42,7 @@ struct StartEvent {
   int64_t batch = 0;       ///< per micro-batch
   int64_t accumulate = 1;  ///< micro-batches per step
   uint64_t steps_per_epoch = 0;
-  uint64_t total_steps = 0;  ///< the end set by --steps, --epochs or --repeat; 0: unknown
+  uint64_t total_steps = 0;  ///< the end set by --steps, --epochs or --repeat; 0: unknown. Steps tell it anew
   double limit_seconds = 0;
   uint64_t first_step = 0;  ///< steps made and examples seen before this part; not 0 after a resume
   uint64_t first_examples = 0;
@@ -54,6 +54,7 @@ struct StartEvent {
 /// One update of the parameters. Cheap to make: every step makes one.
 struct StepEvent {
   uint64_t step = 0;            ///< updates made so far, this one included
+  uint64_t total_steps = 0;     ///< as in StartEvent, for the members that train now: fewer members make more steps
   int64_t epoch = 0;            ///< the epoch the step belongs to, from 1
   float loss = 0;               ///< mean over the step's examples
   int64_t correct = 0;          ///< right answers among the step's examples; 0 for models without accuracy

@@ -209,8 +209,9 @@ ClusterDisplay::Overall ClusterDisplay::overall() const {
   int losses = 0;
   for (const Row& row : rows_) {
     const Report& status = row.status;
+    // Who has made the latest step knows the total; a worker that was lost knows that of a larger group.
+    if (known(status.steps) && !(status.step < whole.step)) whole.steps = status.steps;
     take_larger(whole.step, status.step);
-    take_larger(whole.steps, status.steps);
     take_larger(whole.epoch, status.epoch);
     take_larger(whole.epochs, status.epochs);
     if (!row.task.trains()) continue;
@@ -228,11 +229,14 @@ ClusterDisplay::Overall ClusterDisplay::overall() const {
   return whole;
 }
 
-std::string ClusterDisplay::time_left(double fraction) {
+std::string ClusterDisplay::time_left(const Overall& whole) {
+  const double fraction = whole.fraction;
   if (!known(fraction)) return "";
-  if (!known(first_fraction_)) {
+  // Another total comes with another group, which has a pace of its own.
+  if (!known(first_fraction_) || (known(whole.steps) && whole.steps != first_steps_)) {
     first_fraction_ = fraction;
     first_seconds_ = seconds();
+    first_steps_ = whole.steps;
   }
   const double done = fraction - first_fraction_;
   if (done <= 0 || fraction >= 1) return "";
@@ -244,7 +248,7 @@ std::string ClusterDisplay::overall_line(const Overall& whole, size_t width) {
                   {known(whole.epoch) ? "epoch " + of_text(whole.epoch, whole.epochs) : "",
                    known(whole.step) ? "step " + of_text(whole.step, whole.steps) : "starting",
                    known(whole.loss) ? "loss " + terminal::loss_text(whole.loss) : "",
-                   whole.rate > 0 ? terminal::rate_text(whole.rate) + " examples/s" : "", time_left(whole.fraction)},
+                   whole.rate > 0 ? terminal::rate_text(whole.rate) + " examples/s" : "", time_left(whole)},
                   width);
 }
 
@@ -313,7 +317,7 @@ void ClusterDisplay::print_line() {
   drawn_ = Clock::now();
   const Overall whole = overall();
   const auto up = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.state != "died"; });
-  const std::string left = time_left(whole.fraction);
+  const std::string left = time_left(whole);
   terminal::print("{}step {}: loss {}, {} examples/s, {} of {} roles up{}{}\n",
                   known(whole.epoch) ? fmt::format("epoch {}, ", of_text(whole.epoch, whole.epochs)) : "",
                   known(whole.step) ? of_text(whole.step, whole.steps) : "0",

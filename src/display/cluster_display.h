@@ -71,7 +71,7 @@ class ClusterDisplay {
   void clear();
   void print_line();
   [[nodiscard]] Overall overall() const;
-  [[nodiscard]] std::string time_left(double fraction);
+  [[nodiscard]] std::string time_left(const Overall& whole);
   [[nodiscard]] std::string overall_line(const Overall& whole, size_t width);
   [[nodiscard]] std::vector<std::string> role_lines(size_t width, size_t most) const;
   [[nodiscard]] Row* find(const cluster::Task& task);
@@ -88,6 +88,7 @@ class ClusterDisplay {
   Clock::time_point drawn_ = {};
   double first_fraction_ = kUnknown;  ///< first known progress and its time, to estimate the time left
   double first_seconds_ = 0;
+  double first_steps_ = kUnknown;  ///< the total then
   size_t lines_drawn_ = 0;
   bool header_printed_ = false;
   bool resume_told_ = false;

@@ -183,6 +183,7 @@ train::Together AllReduceMember::together(MemberStart start) {
   latest_group_ = start.state->group;
   train::Together together;
   together.gradients_per_update = members();
+  together.one_of_each_member = true;
   if (settings_.shard == settings::Sharding::none)
     together.seed_of_order = static_cast<uint64_t>(process_.spec.member_index(process_.task));
   allreduce::AllReduceOptions options = all_reduce_options(settings_, start, batch());

@@ -99,6 +99,7 @@ train::Together PsMember::together(MemberStart start) {
   const int64_t workers = members();
   const bool sync = is_sync(settings_);
   together.gradients_per_update = !sync ? 1 : settings_.aggregate > 0 ? settings_.aggregate : workers;
+  together.one_of_each_member = sync && settings_.aggregate == 0;
   // If workers are lost, each of the others computes several batches for an update of `aggregate` gradients.
   together.most_batches_per_step = sync && settings_.aggregate > 1 ? settings_.aggregate : 1;
   if (settings_.shard == settings::Sharding::none)

@@ -60,15 +60,38 @@ uint64_t count_steps_of_data(const settings::Settings& settings, const data::Dat
   return passes * parts_of(batches, settings.accumulate);
 }
 
+/// Returns the first of several ends; 0 is none.
+uint64_t first_end(std::initializer_list<uint64_t> ends) {
+  uint64_t first = 0;
+  for (const uint64_t end : ends) {
+    if (end > 0) first = first == 0 ? end : std::min(first, end);
+  }
+  return first;
+}
+
 uint64_t count_total_steps(const settings::Settings& settings, const data::Dataset& dataset, int64_t together) {
   const uint64_t by_epochs =
       static_cast<uint64_t>(settings.epochs) * count_steps_per_epoch(settings, dataset, together);
-  uint64_t total = 0;
-  for (const uint64_t end :
-       {by_epochs, static_cast<uint64_t>(settings.steps), count_steps_of_data(settings, dataset, together)}) {
-    if (end > 0) total = total == 0 ? end : std::min(total, end);
+  return first_end(
+      {by_epochs, static_cast<uint64_t>(settings.steps), count_steps_of_data(settings, dataset, together)});
+}
+
+/// Returns the updates that the data left of the first `passes` passes is enough for.
+uint64_t count_steps_left(const data::Plan& plan, uint64_t passes, int64_t accumulate, bool ends_with_pass) {
+  const int64_t round = plan.batch * plan.shard.count;
+  uint64_t updates = 0;
+  uint64_t rounds = 0;
+  const auto add = [&](int64_t examples, uint64_t times) {
+    const uint64_t each = parts_of(static_cast<uint64_t>(examples), round);
+    rounds += times * each;
+    updates += times * parts_of(each, accumulate);
+  };
+  for (const data::PassPart& part : plan.data.parts) {
+    if (static_cast<uint64_t>(part.pass) < passes) add(part.size(), 1);
   }
-  return total;
+  const auto next = static_cast<uint64_t>(plan.data.next_pass);
+  if (next < passes) add(plan.examples, std::min(passes - next, kMostSteps / static_cast<uint64_t>(plan.examples)));
+  return ends_with_pass ? updates : parts_of(rounds, accumulate);
 }
 
 /// Returns the settings with the end of the schedule as a number, which stays when the run is resumed with another end.
@@ -96,6 +119,7 @@ void copy_into(std::span<const float> from, std::span<float> to) { std::copy(fro
 Setup::Setup(const settings::Settings& settings, const nn::ModelDef& model, data::Dataset dataset,
              const checkpoint::Checkpoint* checkpoint, const Together* together, base::TraceTrack* trace)
     : gradients_per_update_(together == nullptr ? 1 : together->gradients_per_update),
+      one_of_each_member_(together != nullptr && together->one_of_each_member),
       settings_(with_schedule_end(settings, dataset, gradients_per_update_)),
       dataset_(std::move(dataset)),
       pixels_(scaling_of(settings, dataset_)),
@@ -234,11 +258,25 @@ TrainerOptions Setup::trainer_options() const {
   options.eval_every = static_cast<uint64_t>(settings_.eval_every);
   options.checkpoint_every = static_cast<uint64_t>(settings_.checkpoint_every);
   options.threads = threads_;
+  options.total_steps = total_steps();
+  if (one_of_each_member_) {
+    options.total_of_plan = [this](const data::Plan& plan, uint64_t step) { return total_steps(plan, step); };
+  }
   options.epoch_is_pass = settings_.steps_per_epoch == 0;
   return options;
 }
 
 uint64_t Setup::total_steps() const { return count_total_steps(settings_, dataset_, gradients_per_update_); }
+
+uint64_t Setup::total_steps(const data::Plan& plan, uint64_t step) const {
+  const bool by_pass = settings_.steps_per_epoch == 0;
+  const auto epochs = static_cast<uint64_t>(settings_.epochs);
+  const auto repeat = static_cast<uint64_t>(settings_.repeat);
+  const uint64_t passes = by_pass ? first_end({epochs, repeat}) : repeat;
+  const uint64_t of_data = passes == 0 ? 0 : step + count_steps_left(plan, passes, settings_.accumulate, by_pass);
+  const uint64_t by_epochs = by_pass ? 0 : epochs * steps_per_epoch_;
+  return first_end({by_epochs, static_cast<uint64_t>(settings_.steps), of_data});
+}
 
 checkpoint::CheckpointHeader Setup::header() {
   checkpoint::CheckpointHeader header;

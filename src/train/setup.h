@@ -20,6 +20,7 @@ struct Together {
   /// Makes the exchange; the options are those of the optimizer.
   std::function<std::unique_ptr<exchange::Exchange>(program::ParameterStore&, const exchange::LocalOptions&)> exchange;
   int64_t gradients_per_update = 1;   ///< sync: number of batches per update; async: 1
+  bool one_of_each_member = false;    ///< an update takes one gradient of each member, however many there are
   int64_t most_batches_per_step = 1;  ///< limit of batches that this process computes for one update
   uint64_t seed_of_order = 0;         ///< added to the seed of the data's order
 };
@@ -66,6 +67,8 @@ class Setup {
   /// Updates in an epoch, and until --steps, --epochs or --repeat end the training (0: no end).
   [[nodiscard]] uint64_t steps_per_epoch() const { return steps_per_epoch_; }
   [[nodiscard]] uint64_t total_steps() const;
+  /// Returns the same if the data of `plan` is left after `step` updates, and an update takes a round of it.
+  [[nodiscard]] uint64_t total_steps(const data::Plan& plan, uint64_t step) const;
 
  private:
   /// Checks the checkpoint, if there is one, and takes over its contents; returns the state.
@@ -80,6 +83,7 @@ class Setup {
   const data::Examples& trained_split();
 
   int64_t gradients_per_update_;
+  bool one_of_each_member_;
   settings::Settings settings_;
   data::Dataset dataset_;
   data::PixelScaling pixels_;  ///< empty: pixels are used unscaled

@@ -68,6 +68,7 @@ void Trainer::take_plan(const exchange::StepInfo& info) {
   parts_.loader->restart(*info.plan);
   dropped_ = nullptr;
   batches_per_step_ = std::max<int64_t>(info.batches_per_step, 1);
+  if (options_.total_of_plan) options_.total_steps = options_.total_of_plan(*info.plan, info.step);
   // Data left over from an earlier pass comes first, before the end of that pass is reached again.
   if (options_.epoch_is_pass) state_.epochs = info.plan->data.first_pass();
 }
@@ -287,6 +288,7 @@ void Trainer::tell_step(const StepResult& result, const RunClock& clock) {
   if (parts_.hooks.empty() || group.examples == 0) return;
   StepEvent event;
   event.step = state_.step;
+  event.total_steps = options_.total_steps;
   event.epoch = result.epoch + 1;
   event.loss = static_cast<float>(group.loss_sum / static_cast<double>(group.examples));
   event.correct = static_cast<int64_t>(group.correct);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -57,6 +58,9 @@ struct TrainerOptions {
   bool epoch_is_pass = true;               ///< otherwise a fixed number of steps
   std::string who;                         ///< " on worker:1", for errors; empty for one process
   std::optional<uint64_t> trace_steps;     ///< number of steps to trace, 0: all; absent: another thread decides
+  uint64_t total_steps = 0;                ///< as in StartEvent
+  /// Returns the total if the data of a plan is left after `step` updates; absent if the members do not matter.
+  std::function<uint64_t(const data::Plan& plan, uint64_t step)> total_of_plan;
 };
 
 class Trainer {

@@ -205,6 +205,22 @@ TEST_F(Display, ATotalThatIsPassedIsNotShown) {
   EXPECT_THAT(lines[2], AllOf(HasSubstr("50 %"), HasSubstr("step 5,499  "), Not(HasSubstr("2,820"))));
 }
 
+TEST_F(Display, TheTotalIsThatOfWhoHasMadeTheLatestStep) {
+  const auto status = [](int step, int steps) {
+    return R"({"event":"status","epoch":1,"epochs":2,"loss":0.5,"state":"training","step":)" + std::to_string(step) +
+           R"(,"steps":)" + std::to_string(steps) + "}";
+  };
+  const RoleEvent drawn = says(kServer, R"({"event":"log","text":"a worker is lost"})");
+  // The first worker was lost when it counted on two members; the second goes on alone.
+  const std::vector<std::string> lost =
+      screen(shown({says(kFirst, status(40, 100)), says(kSecond, status(41, 160)), drawn}, true));
+  EXPECT_THAT(lost.at(1), AllOf(HasSubstr("26 %"), HasSubstr("step 41/160")));
+  // A member that joins makes the total smaller.
+  const std::vector<std::string> joined =
+      screen(shown({says(kFirst, status(40, 160)), says(kSecond, status(50, 90)), drawn}, true));
+  EXPECT_THAT(joined.at(1), AllOf(HasSubstr("56 %"), HasSubstr("step 50/90")));
+}
+
 TEST_F(Display, ATextCannotCommandTheTerminal) {
   const std::string text = shown({says(kServer, R"({"event":"log","text":"a\u001b[2Jb\nc"})")}, false);
   EXPECT_EQ(text, "ps:0: a?[2Jb?c\n");

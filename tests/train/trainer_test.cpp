@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
+#include "exchange/local_exchange.h"
 #include "support.h"
 
 namespace lockstep::train {
@@ -278,6 +280,71 @@ TEST(Setup, RefusesWhatDoesNotFitTheData) {
   EXPECT_THROW(Training(lr_flags(), unlabelled), UsageError);
   EXPECT_THROW(Training(lr_flags({{"model", "autoencoder"}, {"stop-accuracy", "0.5"}}), small_data(300)), UsageError);
   EXPECT_THROW(Training(lr_flags(), data::Dataset{}), Error);
+}
+
+/// The first of two members; the second is lost after three steps, without the gradients it was at.
+class Shrinking final : public exchange::Exchange {
+ public:
+  Shrinking(program::ParameterStore& parameters, const exchange::LocalOptions& options) : local_(parameters, options) {}
+  base::Result<std::optional<exchange::StepInfo>> join() override {
+    exchange::StepInfo info;
+    info.plan = plan_;
+    return std::optional<exchange::StepInfo>(info);
+  }
+  void begin(const exchange::StepStart& start) override { local_.begin(start); }
+  void ready(program::ParameterRange range, exchange::Event event) override { local_.ready(range, event); }
+  base::Result<exchange::StepInfo> finish(const exchange::BatchReport& report) override {
+    base::Result<exchange::StepInfo> result = local_.finish(report);
+    if (result && result.value().step == 3) {
+      result.value().plan = plan_;
+      result.value().plan->data = data::unapplied(plan_, std::array<int64_t, 2>{3, 3});
+      result.value().plan->shard = {0, 1};
+      result.value().plan->rounds_done = 3;
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<std::string> slot_names() const override { return local_.slot_names(); }
+  base::Result<exchange::Snapshot> snapshot() override { return local_.snapshot(); }
+
+ private:
+  exchange::LocalExchange local_;
+  data::Plan plan_{.shard = {0, 2}, .batch = 10, .examples = 100};
+};
+
+struct Shrunk {
+  explicit Shrunk(const Flags& flags) : settings(testing::settings_from(flags)) {
+    Together together;
+    together.gradients_per_update = 2;
+    together.one_of_each_member = true;
+    together.exchange = [](program::ParameterStore& parameters, const exchange::LocalOptions& options) {
+      return std::make_unique<Shrinking>(parameters, options);
+    };
+    Setup setup(settings, settings::Configuration().model("lr"), small_data(100), nullptr, &together);
+    Parts parts = setup.parts();
+    parts.hooks = {&recorder};
+    Trainer trainer(parts, setup.trainer_options(), setup.state());
+    trainer.run(RunClock());
+  }
+  /// The total told with step `step`, from 1.
+  [[nodiscard]] uint64_t total(size_t step) const { return recorder.steps.at(step - 1).total_steps; }
+
+  settings::Settings settings;
+  testing::Recorder recorder;
+};
+
+TEST(Trainer, TheTotalOfStepsFollowsTheMembersThatAreLeft) {
+  const Shrunk epochs(lr_flags({{"batch", "10"}, {"epochs", "3"}}));
+  EXPECT_EQ(epochs.total(1), 15U) << "two members make five steps of a pass";
+  EXPECT_EQ(epochs.total(4), 27U) << "three steps, four of the rest of the pass, ten of each later pass";
+  EXPECT_EQ(epochs.recorder.steps.size(), 27U);
+  const Shrunk limited(lr_flags({{"batch", "10"}, {"epochs", "3"}, {"steps", "20"}}));
+  EXPECT_EQ(limited.total(1), 15U);
+  EXPECT_EQ(limited.total(4), 20U);
+  EXPECT_EQ(limited.recorder.steps.size(), 20U);
+  const Shrunk counted(lr_flags({{"batch", "10"}, {"epochs", "3"}, {"steps-per-epoch", "4"}}));
+  EXPECT_EQ(counted.total(1), 12U);
+  EXPECT_EQ(counted.total(4), 12U) << "epochs of a fixed length stay";
+  EXPECT_EQ(counted.recorder.steps.size(), 12U);
 }
 
 }  // namespace

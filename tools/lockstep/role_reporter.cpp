@@ -99,7 +99,7 @@ void RoleReporter::on_step(const train::StepEvent& event) {
               {"role", role_},
               {"state", "training"},
               {"step", event.step},
-              {"steps", start_.total_steps},
+              {"steps", event.total_steps},
               {"epoch", event.epoch},
               {"epochs", epochs_},
               {"seconds", finite_number(event.clock->seconds())},
