@@ -135,13 +135,13 @@ std::vector<PhaseTotals> add_up(const CsvTable& log) {
   const double all_steps = sum(steps);
   double all = 0;
   for (const std::string& name : log.names()) {
-    if (name == "step" || name == "seconds" || name == "steps") continue;
+    if (name == "step" || name == "seconds" || name == "steps" || name == "pushes") continue;
     const std::span<const double> seconds = log.column(name);
     const double total = sum(seconds);
     if (total <= 0) continue;
     all += total;
     phases.push_back({.name = name, .seconds = total});
-    // The log has no counts of evaluations and checkpoints. All other phases occur in every step.
+    // The log has no counts of evaluations, checkpoints and a server's stages. All other phases occur in every step.
     if (name == "evaluation" || name == "checkpoint" || !(all_steps > 0)) continue;
     std::vector<double> each;
     for (size_t i = 0; i < std::min(seconds.size(), steps.size()); ++i) each.push_back(seconds[i] / steps[i]);

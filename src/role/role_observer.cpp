@@ -29,9 +29,20 @@ void write(const run::RoleSummary& summary, const run::ObservedRole& role) {
 
 ServerObserver::ServerObserver(const settings::Settings& settings, run::ObservedRole role, const ps::Server& server)
     : server_(server),
-      observation_(settings, with(std::move(role), server.progress().version, [this] { return figures(); })) {}
+      observation_(settings, with(std::move(role), server.progress().version, [this] { return figures(); })),
+      phases_(observation_.role().folder, static_cast<uint64_t>(settings.log_every), [this](const std::string& text) {
+        if (observation_.role().log) observation_.role().log("warning", text);
+      }) {}
 
-void ServerObserver::look(const ps::Server::Progress& progress) { observation_.at_step(progress.version); }
+run::ServerTotals ServerObserver::totals(const ps::Server::Progress& progress,
+                                         const std::vector<base::DurationRecord>& stages) const {
+  return {progress.version, progress.pushes, clock_.seconds(), stages};
+}
+
+void ServerObserver::look(const ps::Server::Progress& progress) {
+  observation_.at_step(progress.version);
+  if (progress.initialised) phases_.look(totals(progress, server_.times()));
+}
 
 ServerObserver::~ServerObserver() {
   const ps::Server::Progress progress = server_.progress();
@@ -40,6 +51,7 @@ ServerObserver::~ServerObserver() {
   summary.seconds = clock_.seconds();
   summary.counts = {{"updates", progress.version}, {"pushes", progress.pushes}};
   summary.phases = server_.times();
+  if (progress.initialised) phases_.end(totals(progress, summary.phases));
   summary.resources = observation_.stop();
   write(summary, observation_.role());
 }

@@ -8,6 +8,7 @@
 #include "lockstep/train_events.h"
 #include "ps/server.h"
 #include "run/observation.h"
+#include "run/server_phases.h"
 
 namespace lockstep::role {
 
@@ -24,10 +25,13 @@ class ServerObserver {
 
  private:
   [[nodiscard]] std::vector<observe::Metric> figures() const;
+  [[nodiscard]] run::ServerTotals totals(const ps::Server::Progress& progress,
+                                         const std::vector<base::DurationRecord>& stages) const;
 
   const ps::Server& server_;
   train::RunClock clock_;
   run::Observation observation_;
+  run::ServerPhases phases_;
 };
 
 class EvaluatorObserver {

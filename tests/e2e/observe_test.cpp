@@ -191,6 +191,16 @@ TEST_F(Observe, EveryRoleOfAClusterIsRecorded) {
   const nlohmann::json server = nlohmann::json::parse(get_file(folder / "run/ps-0/summary.json"));
   EXPECT_EQ(server["updates"], result.steps);
   for (const char* name : {"receive", "apply", "send"}) EXPECT_TRUE(phases_of(server).contains(name)) << name;
+  const Columns stages = read_csv(folder / "run/ps-0/phases.csv");
+  const auto all = [&](const std::string& name) {
+    const std::vector<double>& values = stages.at(name);
+    return std::accumulate(values.begin(), values.end(), 0.0);
+  };
+  EXPECT_EQ(all("pushes"), server["pushes"].get<double>());
+  for (const nlohmann::json& phase : server["phases"]) {
+    const double seconds = phase["seconds"];
+    EXPECT_NEAR(all(phase["phase"]), seconds, 1e-6 * seconds) << phase["phase"];
+  }
 
   // A worker sends its gradients and receives the parameters; headers and heartbeats are small beside them.
   const double bytes = 7850 * 4.0 * static_cast<double>(result.steps);

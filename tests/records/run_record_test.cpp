@@ -9,6 +9,7 @@
 #include "lockstep/error.h"
 #include "records/run_folders.h"
 #include "records/why.h"
+#include "run/server_phases.h"
 
 namespace lockstep::records {
 namespace {
@@ -39,6 +40,49 @@ class RunRecordTest : public ::testing::Test {
   TempDir folder;
   std::string path;
 };
+
+TEST_F(RunRecordTest, AServerThatStillServesHasTheStagesItWroteSoFar) {
+  const std::string server = path + "/ps-0";
+  fs::remove(server + "/summary.json");
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  base::DurationRecord receive{.name = "receive", .count = 1, .seconds = 0.5};
+  base::DurationRecord apply{.name = "apply", .count = 1, .seconds = 0.25};
+  const auto stages = [&] { return std::vector{receive, apply}; };
+  {
+    run::ServerPhases phases(server, 10, warn);
+    phases.look({.version = 3, .pushes = 6, .seconds = 0.5, .stages = stages()});  // not due
+    EXPECT_THAT(read_run(path).role("ps:0")->phases, IsEmpty());
+    phases.look({.version = 12, .pushes = 24, .seconds = 1, .stages = stages()});
+    receive.seconds = 1.5;
+    phases.look({.version = 19, .pushes = 38, .seconds = 1.5, .stages = stages()});  // not due
+    phases.look({.version = 21, .pushes = 42, .seconds = 2, .stages = stages()});
+  }
+  const auto seconds = [&](const char* name) { return read_run(path).role("ps:0")->phase_seconds(name); };
+  EXPECT_EQ(seconds("receive"), 1.5);
+  EXPECT_EQ(seconds("apply"), 0.25);
+  const std::vector<PhaseTotals> read = read_run(path).role("ps:0")->phases;
+  ASSERT_EQ(read.size(), 2U) << "stages that took no time, and pushes, are no phases";
+  EXPECT_THAT(read[0].mean, IsNan()) << "a stage has no count of its own";
+  EXPECT_DOUBLE_EQ(read[0].share, 1.5 / 1.75);
+  {
+    // A server that is started again from version 12 repeats what came after it.
+    run::ServerPhases again(server, 10, warn);
+    again.look({.version = 12, .pushes = 0, .seconds = 0, .stages = {}});
+    again.end({.version = 13, .pushes = 2, .seconds = 0.1, .stages = stages()});
+  }
+  EXPECT_EQ(seconds("receive"), 0.5 + 1.5);
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_THAT(read_run(path).warnings, IsEmpty());
+}
+
+TEST_F(RunRecordTest, PhasesOfAServerThatCannotBeWrittenAreReportedOnce) {
+  std::vector<std::string> warnings;
+  run::ServerPhases phases(path + "/nowhere", 1, [&](const std::string& text) { warnings.push_back(text); });
+  for (const uint64_t version : {1, 2, 3}) phases.look({.version = version, .pushes = 1, .seconds = 1, .stages = {}});
+  phases.end({.version = 4, .pushes = 1, .seconds = 1, .stages = {}});
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("nowhere/phases.csv")));
+}
 
 TEST_F(RunRecordTest, EveryRoleIsReadWithWhatItLeft) {
   const RunRecord run = read_run(path);
