@@ -31,6 +31,12 @@ std::vector<std::string> hosts_of(const std::vector<LogSource>& sources, const s
   return hosts;
 }
 
+/// Returns the seconds since 1970 at which a log begins; unknown if it has no times and counts from its own start.
+double beginning_of(const UsageLog& log) {
+  constexpr double kYears = 1e8;
+  return log.times.front() > kYears ? log.times.front() : records::kUnknown;
+}
+
 void check_roles(const std::vector<LogSource>& sources) {
   std::set<std::string> roles;
   for (const LogSource& source : sources) {
@@ -92,7 +98,7 @@ void import_logs(const GuestOptions& options) {
     base::write_whole_file(role.folder + "/monitor.csv", monitor_csv(logs[i]));
     result.roles.push_back(std::move(role));
   }
-  result.roles.front().figures = join(read_files(options.figures, logs.front().times.front()));
+  result.roles.front().figures = join(read_files(options.figures, beginning_of(logs.front())));
   write_config(result);
   // The interfaces of these nodes count the traffic between roles.
   base::write_whole_file(options.run_dir + "/nodes.json",

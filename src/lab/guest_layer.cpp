@@ -91,11 +91,17 @@ std::vector<std::string> log_texts(const Reader& reader, const YamlNode& map) {
     const std::string file = value.is(Kind::map) ? required(reader, value, "file") : reader.text(value, "a log");
     const std::string text = fmt::format("{}={}{}", reader.text(map.keys[i], "a role"),
                                          found_beside(reader.file(), file), every.empty() ? "" : "@" + every);
+    guest::LogSource source;
     try {
-      logs.push_back(guest::parse_log(text).text());
+      source = guest::parse_log(text);
     } catch (const UsageError& error) {
       reader.fail(map.keys[i], error.what());
     }
+    if (!every.empty() && !(source.every > 0)) {
+      reader.fail(*value.find("every"),
+                  fmt::format("every: '{}' is not allowed; it takes a time, such as 1s", base::shown(every)));
+    }
+    logs.push_back(source.text());
   }
   if (logs.empty()) reader.fail(map, "logs is empty; give the log of at least one role");
   return logs;

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/temp_dir.h"
 #include "guest/guest_run.h"
 #include "lockstep/error.h"
+#include "observe/tensorboard/summary_writer.h"
 #include "records/run_record.h"
 
 namespace lockstep::testing {
@@ -112,6 +115,11 @@ TEST(UsageLog, LogsBecomeARunWithTheUseOfEachRole) {
   guest::GuestOptions options;
   options.run_dir = folder / "run";
   options.logs = {guest::parse_log("worker:0=" + (folder / "a.csv")), guest::parse_log("ps:0=" + (folder / "b.log"))};
+  {
+    observe::SummaryWriter writer(folder / "events", [](const std::string&) {});
+    writer.scalar("l", 1, 0.5);
+  }
+  options.figures = {guest::parse_source("loss=events:" + (folder / "events") + "#l")};
   guest::import_logs(options);
   const records::RunRecord run = records::read_run(options.run_dir);
   EXPECT_EQ(run.state, records::RunState::ended);
@@ -122,6 +130,9 @@ TEST(UsageLog, LogsBecomeARunWithTheUseOfEachRole) {
   EXPECT_EQ(run.roles[1].resource("net_received").max, 3072);
   EXPECT_EQ(run.seconds(), 2);
   EXPECT_EQ(guest::parse_log("ps:0=x.csv@5s").every, 5);
+  EXPECT_THAT(run.evals().column("loss"), ElementsAre(0.5));
+  EXPECT_TRUE(run.evals().column("seconds").empty() || std::isnan(run.evals().column("seconds")[0]))
+      << "the log does not say when it began";
   const auto refusal = [&] { return message_of<UsageError>([&] { guest::import_logs(options); }); };
   EXPECT_THAT(refusal(), HasSubstr("already holds a run"));
   options.run_dir = folder / "another";

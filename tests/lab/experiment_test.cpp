@@ -322,6 +322,7 @@ TEST(Experiment, AProgramThatCannotRunIsRefusedAtItsPlace) {
   EXPECT_THAT(refused("command: x, layout: XY"), HasSubstr("test.yaml:7"));
   EXPECT_THAT(refused("command: x, logs: {worker:0: a}"), HasSubstr("do not go together"));
   EXPECT_THAT(refused("logs: {node1: a}"), HasSubstr("node1"));
+  EXPECT_THAT(refused("logs: {worker:0: {file: a, every: soon}}"), HasSubstr("every: 'soon' is not allowed"));
   EXPECT_THAT(refused("logs: {worker:0: no-such.csv}"), AllOf(HasSubstr("test.yaml:7"), HasSubstr("no-such.csv")));
   EXPECT_THAT(refusal("name: e\ncommand: x\nfigures: {loss: a}\ngrid: {batch: [1, 2]}\n"),
               HasSubstr("batch varies, but the command does not have {batch}"));
