@@ -31,7 +31,7 @@ void print_json(const inspect::TrainedModel& model, const inspect::EvaluateReque
       {"loss", metrics.loss},
       {"accuracy", metrics.has_accuracy ? nlohmann::ordered_json(metrics.accuracy) : nlohmann::ordered_json(nullptr)},
   };
-  terminal::print("{}\n", result.dump(2));
+  terminal::print("{}\n", result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 int run_eval(const EvalArguments& arguments, std::span<const nn::ModelDef> models) {

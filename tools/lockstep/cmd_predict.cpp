@@ -257,7 +257,7 @@ int run_predict(const PredictArguments& arguments, std::span<const nn::ModelDef>
     for (const Seen& seen : all) {
       for (const size_t i : choose(seen, arguments)) results.push_back(to_json(seen, i, names, arguments.top));
     }
-    terminal::print("{}\n", results.dump(2));
+    terminal::print("{}\n", results.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     print_all(terminal, all, arguments, names);
   }
