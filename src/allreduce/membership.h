@@ -25,7 +25,7 @@ namespace lockstep::allreduce {
 /// A member's position in the training.
 struct Standing {
   bool whole = true;  ///< false: its state is only partly received from another member, so it cannot be a source
-  /// Its state is the one from before its latest group, because that group's did not arrive. Not sent.
+  /// Its state is the one from before its latest group, because that group's did not arrive.
   bool earlier = false;
   bool live = false;  ///< it has trained in a group; false: it has the state of a checkpoint or of the initial model
   uint64_t step = 0;  ///< step of its parameters and optimizer state

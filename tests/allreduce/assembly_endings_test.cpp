@@ -219,6 +219,20 @@ TEST(Foremost, IsNobodyWhoHasNotComeToTheStateOfTheGroup) {
   EXPECT_TRUE(world.assembly(1).interrupted());
 }
 
+TEST(Foremost, IsNobodyWhoKeptItsEarlierState) {
+  World world = running(3);
+  for (const int i : {1, 2}) world.step(i);
+  world.at(0).standing.earlier = true;  // the newer one did not arrive
+  for (int i = 0; i < 3; ++i) {
+    world.form(i);
+    world.assembly(i).withdraw(true);
+  }
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(0).first_survivor());
+  EXPECT_TRUE(world.assembly(1).first_survivor());
+  EXPECT_FALSE(world.assembly(2).first_survivor());
+}
+
 TEST(SignsOfTheEnd, AreBelievedByWhoIsAlone) {
   World world(2);
   world.start(1);

@@ -351,6 +351,7 @@ TEST(Relay, InRandomHistoriesAllFindEachOtherOnceTheFaultsEnd) {
 TEST(Relay, FramesSurviveTheWire) {
   MemberStatus status;
   status.incarnation = 5;
+  status.earlier = true;
   const Sighting sighting{3, 9, status, encode(Message(status)), {1, 4, 3}};
   const RelayFrame frame = decode_relayed(Kind::sightings, encode(RelayFrame(Sightings{{sighting}})), 1, 12);
   const Sighting& read = std::get<Sightings>(frame).all.at(0);

@@ -30,6 +30,7 @@ struct MemberStatus {
   uint64_t incarnation = 0;
   MemberPhase phase = MemberPhase::starting;
   bool whole = true;  ///< as in Standing
+  bool earlier = false;
   bool live = false;
   uint64_t step = 0;
   uint64_t seen = 0;         ///< highest group number that it knows

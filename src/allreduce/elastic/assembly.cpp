@@ -38,6 +38,7 @@ MemberStatus Assembly::status() const {
   status.incarnation = rules_.incarnation;
   status.phase = phase_;
   status.whole = standing_.whole;
+  status.earlier = standing_.earlier;
   status.live = standing_.live;
   status.step = standing_.step;
   status.seen = seen_;

@@ -214,6 +214,7 @@ void Assembly::connected(double now) {
   broken_.clear();
   for (Peer& peer : peers_) peer.left_since = -1;
   standing_.step = standing.step;
+  standing_.earlier = false;
   announce(before);
   decision_.reset();
   broadcast_status();

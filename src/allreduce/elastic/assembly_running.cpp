@@ -172,9 +172,9 @@ bool Assembly::left_behind() const {
 }
 
 bool Assembly::has_state(int member) const {
-  if (member == rules_.me) return true;
+  if (member == rules_.me) return !standing_.earlier;
   const MemberStatus& status = at(member).status;
-  return status.whole && (status.group.number >= group_.number || status.step >= standing_.step);
+  return status.whole && !status.earlier && (status.group.number >= group_.number || status.step >= standing_.step);
 }
 
 bool Assembly::first_survivor() const {

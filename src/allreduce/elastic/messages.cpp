@@ -65,6 +65,7 @@ wire::Status made(const MemberStatus& status) {
   to.set_incarnation(status.incarnation);
   to.set_phase(static_cast<uint32_t>(status.phase));
   to.set_whole(status.whole);
+  to.set_earlier(status.earlier);
   to.set_live(status.live);
   to.set_step(status.step);
   to.set_seen(status.seen);
@@ -84,6 +85,7 @@ MemberStatus read(const wire::Status& from, int members) {
   status.incarnation = from.incarnation();
   status.phase = static_cast<MemberPhase>(from.phase());
   status.whole = from.whole();
+  status.earlier = from.earlier();
   status.live = from.live();
   status.step = from.step();
   status.seen = checked_number(from.seen());
