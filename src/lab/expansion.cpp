@@ -314,7 +314,9 @@ void check_different(const Reader& reader, const std::vector<Variation>& variati
   for (const Variation& variation : variations) {
     const RunPlan& plan = variation.plan;
     std::string all = plan.cluster.emulate + "|" + plan.cluster.faults + "|" + plan.cluster.hosts;
-    for (const std::string& word : plan.guest.command) all += "|" + word;
+    for (const Names* words : {&plan.guest.command, &plan.guest.logs}) {
+      for (const std::string& word : *words) all += "|" + word;
+    }
     Values sorted = plan.settings;
     std::sort(sorted.begin(), sorted.end());
     for (const auto& [name, value] : sorted) all += "|" + name + "=" + value;

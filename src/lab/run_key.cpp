@@ -26,26 +26,31 @@ std::string fit_for_folder(std::string_view text) {
   return result;
 }
 
-/// Names commands by their scripts, or by their first words: "train.py". Different commands get different names.
+/// Names commands by their scripts, or by their first words: "train.py". Different commands, or logs, get different
+/// names.
 class CommandNames {
  public:
-  std::string of(const std::vector<std::string>& command) {
-    if (command.empty()) return "logs";
-    const auto known = names_.find(command);
+  std::string of(const std::vector<std::string>& command, const std::vector<std::string>& logs) {
+    const std::vector<std::string>& words = command.empty() ? logs : command;
+    const auto known = names_.find(words);
     if (known != names_.end()) return known->second;
+    const std::string name = command.empty() ? "logs" : name_of(command);
+    std::string unique = name;
+    for (int n = 2; !taken_.insert(unique).second; ++n) unique = fmt::format("{}-{}", name, n);
+    return names_[words] = unique;
+  }
+
+ private:
+  static std::string name_of(const std::vector<std::string>& command) {
     const auto script = std::find_if(command.begin(), command.end(), [](const std::string& word) {
       const std::string extension = std::filesystem::path(word).extension().string();
       const bool named = extension.size() > 1 && std::isalpha(static_cast<unsigned char>(extension[1])) != 0;
       return named && !word.starts_with("-") && word.find('{') == std::string::npos;
     });
     const std::string& word = script == command.end() ? command.front() : *script;
-    const std::string name = fit_for_folder(std::filesystem::path(word).filename().string());
-    std::string unique = name;
-    for (int n = 2; !taken_.insert(unique).second; ++n) unique = fmt::format("{}-{}", name, n);
-    return names_[command] = unique;
+    return fit_for_folder(std::filesystem::path(word).filename().string());
   }
 
- private:
   std::map<std::vector<std::string>, std::string> names_;
   std::set<std::string> taken_;
 };
@@ -56,7 +61,7 @@ Values all_of(const RunPlan& plan, CommandNames& commands) {
   all.emplace_back("emulate", plan.cluster.emulate);
   all.emplace_back("faults", plan.cluster.faults);
   all.emplace_back("hosts", plan.cluster.hosts);
-  if (plan.is_guest()) all.emplace_back("command", commands.of(plan.guest.command));
+  if (plan.is_guest()) all.emplace_back("command", commands.of(plan.guest.command, plan.guest.logs));
   return all;
 }
 

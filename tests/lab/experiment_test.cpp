@@ -1,8 +1,10 @@
 // Experiment files: the experiments they describe, and the errors they cause with their places.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
+#include "base/temp_dir.h"
 #include "lab/experiments.h"
 
 namespace lockstep::testing {
@@ -307,6 +309,17 @@ TEST(Experiment, ACaseMayRunAnyProgram) {
   EXPECT_EQ(runs[1].guest.deadline, "5m");
   EXPECT_EQ(runs[2].guest.figures.back(), "loss=csv:x.csv#l");
   EXPECT_FALSE(runs[3].is_guest());
+}
+
+TEST(Experiment, CasesWithDifferentLogsAreDifferentRuns) {
+  const TempDir folder;
+  std::string text = "name: e\ncases:\n";
+  for (const char* name : {"a", "b"}) {
+    const std::string log = "#UTC [CPU]User%\n1 5\n2 7\n";
+    put_file(folder / name, {reinterpret_cast<const uint8_t*>(log.data()), log.size()});
+    text += fmt::format("  - {{label: {}, logs: {{worker:0: {}}}}}\n", name, folder / name);
+  }
+  EXPECT_THAT(keys_of(parse(text)), ElementsAre("e-command=logs-r1", "e-command=logs-2-r1"));
 }
 
 TEST(Experiment, AProgramThatCannotRunIsRefusedAtItsPlace) {
