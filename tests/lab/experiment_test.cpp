@@ -315,7 +315,7 @@ TEST(Experiment, CasesWithDifferentLogsAreDifferentRuns) {
   const TempDir folder;
   std::string text = "name: e\ncases:\n";
   for (const char* name : {"a", "b"}) {
-    const std::string log = "#UTC [CPU]User%\n1 5\n2 7\n";
+    const std::string log = "#UTC [CPU]User% [CPU]Sys%\n1 5 1\n2 7 1\n";
     put_file(folder / name, {reinterpret_cast<const uint8_t*>(log.data()), log.size()});
     text += fmt::format("  - {{label: {}, logs: {{worker:0: {}}}}}\n", name, folder / name);
   }
