@@ -341,7 +341,7 @@ UsageLog read_collectl(Lines& lines) {
       const Cells cells = split_at(line, separator);
       if (!lines.whole() && cells.size() != names.size()) return;
       check_cells(cells, names);
-      if (names.size() > 2) samples->add(collectl_time(cells, utc), cells);
+      if (utc || names.size() > 2) samples->add(collectl_time(cells, utc), cells);
     });
   } while (lines.next());
   return log;

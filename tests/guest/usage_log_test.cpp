@@ -105,6 +105,11 @@ TEST(UsageLog, WhatDoesNotFitIsOneLineWithItsPlace) {
   EXPECT_THAT(log_refusal("# Host: x\n1 2 3\n"), HasSubstr("use.log:2: a collectl log in plot format"));
 }
 
+TEST(UsageLog, OneColumnBesideTheTimeIsEnough) {
+  const guest::UsageLog log = guest::parse_usage_log("#UTC [CPU]User%\n1 5\n2 7\n", "use.log", 0);
+  EXPECT_THAT(log.rows, ElementsAre(ElementsAre(5, 5), ElementsAre(7, 7))) << "CPU, and CPU of programs";
+}
+
 TEST(UsageLog, LogsBecomeARunWithTheUseOfEachRole) {
   const TempDir folder;
   const auto put = [&](const char* name, const std::string& text) {
