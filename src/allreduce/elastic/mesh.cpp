@@ -77,8 +77,10 @@ Mesh::Mesh(MeshOptions options, MeshOwner& owner)
   server.on_refused = [this](const std::string& line) { owner_.on_refused(line, false); };
   server.on_failure = [this](const std::string& line) { owner_.on_failed(line); };
   server_ = std::make_unique<transport::Server>(server, [this](transport::Stream& stream) { handle(stream); });
-  if (relays_) threads_.emplace_back([this] { seek_parent(); });
-  for (int peer = 0; peer < me_ && !relays_; ++peer) threads_.emplace_back([this, peer] { keep_connected(peer); });
+  if (relays_) threads_.emplace_back([this] { run_thread([this] { seek_parent(); }); });
+  for (int peer = 0; peer < me_ && !relays_; ++peer) {
+    threads_.emplace_back([this, peer] { run_thread([this, peer] { keep_connected(peer); }); });
+  }
   threads_.emplace_back([this] { probe_lost(); });
   threads_.emplace_back([this] { watch(); });
 }

@@ -95,6 +95,9 @@ class Mesh {
     std::list<std::pair<transport::Stream*, wire::Clock::time_point>>::iterator place;
   };
 
+  /// Does a thread's work. If it needs another thread and the system gives none, this member ends with that reason.
+  template <class Work>
+  void run_thread(const Work& work);
   void keep_connected(int peer);
   /// Makes one connection and serves it. Returns why it could not be made.
   std::string connect_once(int peer);

@@ -100,7 +100,7 @@ void Mesh::change_parent(int peer, uint64_t incarnation, std::unique_ptr<transpo
     parent_ended_ = false;
   }
   parent_thread_ = std::thread([this, peer, incarnation, taken = std::move(stream)] {
-    run_tree_link(peer, incarnation, *taken);
+    run_thread([&] { run_tree_link(peer, incarnation, *taken); });
     const base::MutexLock lock(mutex_);
     parent_ended_ = true;
     changed_.notify_all();

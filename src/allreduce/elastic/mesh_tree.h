@@ -1,9 +1,21 @@
-// The template of Mesh that both of its sources use. Internal.
+// The templates of Mesh that both of its sources use. Internal.
 #pragma once
 
+#include <system_error>
+
 #include "allreduce/elastic/mesh.h"
+#include "base/limits.h"
 
 namespace lockstep::allreduce::elastic {
+
+template <class Work>
+void Mesh::run_thread(const Work& work) {
+  try {
+    work();
+  } catch (const std::system_error& error) {
+    owner_.on_failed(base::error_text(error));
+  }
+}
 
 template <class Action>
 void Mesh::with_relay(const Action& action) {
