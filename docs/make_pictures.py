@@ -26,7 +26,8 @@ import urllib.request
 from pathlib import Path
 
 COLUMNS = 100
-COLOURS = {"31": "#e06c75", "32": "#98c379", "36": "#56b6c2"}
+COLOURS = {"31": "#e06c75", "32": "#98c379", "33": "#e5c07b", "34": "#61afef", "35": "#c678dd", "36": "#56b6c2",
+           "91": "#f0959d", "92": "#b9dba0", "93": "#f2dba6", "94": "#93c8f7", "95": "#dda6ec", "96": "#8ed0d9"}
 BACKGROUND, FOREGROUND, FAINT, PROMPT = "#1e2127", "#d7dae0", "#7f8590", "#61afef"
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 18, 14
 

@@ -90,7 +90,7 @@ ordered_json role_json(const records::RunRecord& run, const std::string& name, d
   json["memory"] = number(role->monitor.last("rss_bytes"));
   json["received"] = number(role->monitor.last("wire_received"));
   json["sent"] = number(role->monitor.last("wire_sent"));
-  json["step"] = number(role->steps.last("step"));
+  json["step"] = number(role->serves() ? role->phase_log.last("step") : role->steps.last("step"));
   json["loss"] = number(role->steps.last("loss"));
   return json;
 }

@@ -99,6 +99,12 @@ ordered_json worker_json(const records::RunRecord& run, const records::RoleRecor
   return json;
 }
 
+/// Returns the latest step that a role tells of. A server has no steps of its own, but the updates it made.
+double latest_step(const records::RoleRecord& role) {
+  if (!role.serves()) return role.steps.last("step");
+  return role.has_summary ? role.summary.number("updates") : role.phase_log.last("step");
+}
+
 ordered_json roles_json(const records::RunRecord& run, double now) {
   const std::vector<records::NodeRecord> nodes = nodes_of(run);
   ordered_json list = ordered_json::array();
@@ -109,7 +115,7 @@ ordered_json roles_json(const records::RunRecord& run, double now) {
     ordered_json json{{"role", role.role},
                       {"node", node == nodes.end() ? role.host : node->name},
                       {"state", role_state(run, role, now)},
-                      {"step", number(role.serves() ? role.summary.number("updates") : role.steps.last("step"))},
+                      {"step", number(latest_step(role))},
                       {"cpu_percent", number(role.resource("cpu_percent").mean)},
                       {"memory", number(role.peak_memory())},
                       {"received", number(role.resource("wire_received").mean)},

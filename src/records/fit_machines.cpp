@@ -23,7 +23,7 @@ struct HostUse {
   double own = 0;   ///< by this run's roles
   double cores = 1;
   double threads = 0;  ///< computing threads of the run's roles
-  bool known = true;   ///< all roles were sampled
+  bool known = true;   ///< its cores are recorded, and all roles were sampled
 };
 
 double threads_of_worker(const RunRecord& run, const RoleRecord& role) {
@@ -106,7 +106,8 @@ class Machines {
     HostUse& host = found->second;
     if (fresh) {
       const double cores = role.summary.number("resources.cores");
-      host.cores = std::clamp(known(cores) ? cores : kManyCores, 0.01, 1e5);
+      host.known = known(cores);
+      host.cores = std::clamp(host.known ? cores : kManyCores, 0.01, 1e5);
       host.node = add_node(
           {.name = role.host.empty() ? "the machine" : role.host, .cores = host.cores, .link = {.latency = 0}});
     }

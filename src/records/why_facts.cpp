@@ -92,6 +92,8 @@ void set_step(const RunRecord& run, RunFacts& facts) {
   facts.step_seconds = own;
   if (!together) {
     facts.step = "step of a worker";
+  } else if (!all_steps && run.state == RunState::running && !run.went_on) {
+    facts.step = "step so far";  // its logs reach the disk at different times
   } else if (!all_steps) {
     facts.step = "step since it was resumed";
   } else if (std::fabs(whole - own) <= kSameStep * own) {

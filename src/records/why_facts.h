@@ -46,7 +46,7 @@ struct RunFacts {
   /// Time of a step without evaluations and checkpoints: the run's, as `show` and the closing lines say it, where a
   /// step of a worker is a step of the run; otherwise a worker's own.
   double step_seconds = 0;
-  std::string step = "step";  ///< what that is the time of: "step", "step of a worker", "step since it was resumed"
+  std::string step = "step";  ///< what that is the time of: "step", "step of a worker", "step since it was resumed" ...
 };
 
 RunFacts facts_of(const RunRecord& run);

@@ -82,7 +82,9 @@ Best best_of(const std::vector<Case>& cases, const std::string& field, bool larg
 
 /// `spread`: of the figure, "± 0.12 %"; may be empty.
 std::string tile(const std::string& figure, const std::string& what, const std::string& spread = "") {
-  return fmt::format("<div class=\"tile\"><b>{}</b>{}<span>{}</span></div>", escape_html(figure),
+  constexpr size_t kShort = 9;
+  return fmt::format("<div class=\"tile\"><b{}>{}</b>{}<span>{}</span></div>",
+                     figure.size() > kShort ? " class=\"long\"" : "", escape_html(figure),
                      spread.empty() ? "" : "<span class=\"spread\">" + escape_html(spread) + "</span>",
                      escape_html(what));
 }

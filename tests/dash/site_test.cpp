@@ -155,6 +155,14 @@ TEST_F(SiteTest, AnInterruptedRunStoppedItsRoles) {
   EXPECT_EQ(run["roles"][2]["step"], 200) << "a server's steps are its updates";
 }
 
+TEST_F(SiteTest, AServerTellsItsUpdatesWhileItServes) {
+  write_cluster_run(runs_ + "/a");
+  fs::remove(runs_ + "/a/ps-0/summary.json");
+  put_text(runs_ + "/a/ps-0/phases.csv",
+           "step,seconds,pushes,receive,wait,apply,send,store\n40,1,80,0.5,0.25,0.1,0.1,0\n70,2,60,0.5,0,0,0,0\n");
+  EXPECT_EQ(asked("/api/run/a")["roles"][2]["step"], 70);
+}
+
 TEST_F(SiteTest, TheTimeLeftComesFromThePace) {
   write_cluster_run(runs_ + "/a");
   fs::remove(runs_ + "/a/summary.json");

@@ -269,6 +269,25 @@ TEST(Why, OtherProgramsOnTheMachine) {
   EXPECT_EQ(checked(recorded(training)).cause, "compute");
 }
 
+TEST(Why, SharesOfAnUnknownNumberOfCoresAreNotTakenForCores) {
+  Training training = alone();
+  training.nodes[0].others = 4;
+  RunRecord run = recorded(training);  // a run that still trains has no summary that tells the machine's cores
+  for (RoleRecord& r : run.roles) r.summary.numbers.erase("resources.cores");
+  const Diagnosis why = checked(run);
+  EXPECT_NE(why.cause, "programs");
+  EXPECT_THAT(text_of(why) + why.headline, AllOf(Not(HasSubstr("Other programs")), Not(HasSubstr("e+03"))));
+}
+
+TEST(Why, LogsThatAreBehindAreNoResumption) {
+  RunRecord run = run_of({role("process", {{"forward", 9}, {"rest", 1}}, 900)});
+  EXPECT_THAT(checked(run).sentences[0], HasSubstr("per step since it was resumed"));
+  run.state = RunState::running;
+  EXPECT_THAT(checked(run).sentences[0], HasSubstr("per step so far"));
+  run.went_on = true;
+  EXPECT_THAT(checked(run).sentences[0], HasSubstr("per step since it was resumed"));
+}
+
 TEST(Why, TheSlowWorkerIsNamed) {
   Training training = cluster_of(4, 1.25e9);
   training.nodes[3].cores = 0.2;

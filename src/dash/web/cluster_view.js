@@ -41,7 +41,7 @@ function roleRow(role) {
     format.known(role.cpu_percent) ? `CPU ${format.percent(role.cpu_percent)}` : "", format.known(role.memory) ? format.bytes(role.memory) : ""];
   const quiet = role.state === "silent" ? `for ${format.seconds(role.quiet)}` : "";
   return el("li", {"data-role": role.role}, el("div", {}, el("b", {}, role.role), badge(role.state, quiet), quiet ? el("span", {class: "small soft"}, quiet) : null),
-    el("span", {class: "small soft number"}, figures.filter((part) => part).join(" · ")));
+    el("span", {class: "small soft number"}, figures.filter((part) => part).map((part) => part.replaceAll(" ", "\u00a0")).join(" · ")));
 }
 
 function nodeCard(node) {
