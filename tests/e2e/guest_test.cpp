@@ -34,7 +34,7 @@ class Guest : public ProgramTest {
 
 const std::string kGroup = R"(name: guests
 retries: 0
-base: {seed: 1}
+base: {seed: 1, monitor_every: 0.05}
 groups:
   - name: all
     deadline: 60s
