@@ -86,7 +86,7 @@ base::Result<StepInfo> AllReduceExchange::end_without_group(base::Failure failur
   const bool over = membership_->over();
   const bool ended_by_user = interrupted() || membership_->interrupted();
   if (!over && !ended_by_user) {
-    if (!here_.whole) leads_ = false;
+    if (!here_.whole || here_.earlier) leads_ = false;
     return failure;
   }
   const bool newest = options_.events == nullptr || options_.events->is_newest(here_.step);

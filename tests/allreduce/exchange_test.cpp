@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "allreduce/all_reduce_exchange.h"
 #include "allreduce/static_membership.h"
@@ -311,7 +312,7 @@ TEST(AllReduceExchange, ARankThatFailedIsNamedByItsTask) {
   EXPECT_EQ(made.failure().message(), "worker:2: has left the group: nobody is left");
 }
 
-/// A group whose first member, the source, dies while the others wait for its state.
+/// A group of two whose other member, the source, dies while this one waits for its state.
 class Widowed final : public Membership {
  public:
   Widowed(bool holds, std::atomic<bool>& interrupt) : holds_(holds), interrupt_(interrupt) {}
@@ -322,15 +323,17 @@ class Widowed final : public Membership {
       interrupt_ = true;
       return base::Failure{base::FailureKind::gone, "nobody is left"};
     }
-    met_ = true;
+    met_ = !std::exchange(trains_first, false);
     auto group = collective::make_in_process_group(2);
     Formed formed;
     formed.number = 7;
     formed.members = {0, 1};
-    formed.collective = std::move(group[1]);
+    formed.collective = std::move(group[static_cast<size_t>(rank)]);
+    formed.source = 1 - rank;
     formed.holds = holds_;
     formed.standing = standing;
     formed.standing.live = true;
+    formed.transfer = met_;
     if (standing.live) ++formed.standing.step;
     return formed;
   }
@@ -338,6 +341,8 @@ class Widowed final : public Membership {
   void end() override {}
   [[nodiscard]] bool first_survivor() const override { return true; }
 
+  int rank = 1;
+  bool trains_first = false;  ///< it is in a group before, whose other member dies, too
   Standing after;
 
  private:
@@ -360,23 +365,42 @@ TEST_P(DeathOfTheSource, LeavesAWholeStateToThoseWhoHadIt) {
   EXPECT_EQ(widow.after.whole, GetParam());
 }
 
+/// Trains, loses its group, and is to get a newer state, which does not arrive.
+base::Result<StepInfo> step_of_one_who_is_behind(AllReduceExchange& exchange) {
+  exchange.join().value_or_throw();
+  exchange.begin({5, 10, 1});
+  exchange.ready({0, kParameters}, {});
+  return exchange.finish({1, 1, 10});
+}
+
 TEST(AllReduceExchange, WhoIsBehindKeepsItsStateIfTheNewerOneDoesNotArrive) {
   std::atomic<bool> interrupt = false;
   AllReduceOptions options = make_options(2);
   options.interrupt = &interrupt;
-  options.initial.live = true;
   options.initial.step = 5;
   program::ParameterStore store = make_store();
   const std::vector<float> values(store.values().begin(), store.values().end());
   auto membership = std::make_unique<Widowed>(false, interrupt);
-  const Widowed& widow = *membership;
+  Widowed& widow = *membership;
+  widow.trains_first = true;
   AllReduceExchange exchange(store, std::move(options), std::move(membership));
-  ASSERT_TRUE(exchange.join());
+  ASSERT_TRUE(step_of_one_who_is_behind(exchange));
   EXPECT_TRUE(widow.after.whole);
   EXPECT_TRUE(widow.after.live);
   EXPECT_TRUE(widow.after.earlier) << "it is not the state of its latest group";
   EXPECT_EQ(widow.after.step, 5U);
   EXPECT_TRUE(std::equal(values.begin(), values.end(), store.values().begin()));
+}
+
+TEST(AllReduceExchange, WhoKeptItsEarlierStateDoesNotWriteItAsTheLeader) {
+  std::atomic<bool> unused = false;
+  program::ParameterStore store = make_store();
+  auto membership = std::make_unique<Widowed>(false, unused);
+  membership->rank = 0;
+  membership->trains_first = true;
+  AllReduceExchange exchange(store, make_options(2), std::move(membership));
+  EXPECT_FALSE(step_of_one_who_is_behind(exchange));
+  EXPECT_FALSE(exchange.leads());
 }
 
 INSTANTIATE_TEST_SUITE_P(Held, DeathOfTheSource, testing::Bool());
