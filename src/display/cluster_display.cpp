@@ -207,10 +207,14 @@ ClusterDisplay::Overall ClusterDisplay::overall() const {
   Overall whole;
   double loss_sum = 0;
   int losses = 0;
+  double latest = kUnknown;  // step of those that tell the total; servers do not
   for (const Row& row : rows_) {
     const Report& status = row.status;
     // Who has made the latest step knows the total; a worker that was lost knows that of a larger group.
-    if (known(status.steps) && !(status.step < whole.step)) whole.steps = status.steps;
+    if (known(status.steps) && !(status.step < latest)) {
+      whole.steps = status.steps;
+      latest = status.step;
+    }
     take_larger(whole.step, status.step);
     take_larger(whole.epoch, status.epoch);
     take_larger(whole.epochs, status.epochs);

@@ -219,6 +219,10 @@ TEST_F(Display, TheTotalIsThatOfWhoHasMadeTheLatestStep) {
   const std::vector<std::string> joined =
       screen(shown({says(kFirst, status(40, 160)), says(kSecond, status(50, 90)), drawn}, true));
   EXPECT_THAT(joined.at(1), AllOf(HasSubstr("56 %"), HasSubstr("step 50/90")));
+  // A server that is ahead of the workers tells no total.
+  const RoleEvent server = says(kServer, R"({"event":"status","state":"serving","step":60})");
+  const std::vector<std::string> ahead = screen(shown({server, says(kFirst, status(40, 100)), drawn}, true));
+  EXPECT_THAT(ahead.at(1), AllOf(HasSubstr("60 %"), HasSubstr("step 60/100")));
 }
 
 TEST_F(Display, ATextCannotCommandTheTerminal) {

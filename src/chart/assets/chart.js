@@ -290,7 +290,7 @@ const lockstepChart = (() => {
       else inside.append(...view.shown.map((series) => draw.line(view, series)));
       this.hover = svg("g", {class: "hover"});
       plot.replaceChildren(svg("desc", {}, this.describe()),
-        svg("clipPath", {id: clip}, svg("rect", {x: view.left, y: view.top - 6, width: view.w, height: view.h + 6})),
+        svg("clipPath", {id: clip}, svg("rect", {x: view.left - 5, y: view.top - 6, width: view.w + 10, height: view.h + 6})),
         this.grid(view), this.axes(view), inside, this.marks(view), this.hover);
       if (!this.hasData(view)) plot.append(svg("text", {class: "nothing", x: view.left + view.w / 2, y: view.top + view.h / 2, "text-anchor": "middle"}, "No data"));
       if (this.drag) this.drawDrag();
