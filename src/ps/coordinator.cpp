@@ -44,6 +44,8 @@ bool Coordinator::counts(const Member& member) const {
   return member.presence != Presence::gone && !member.finished && member.place >= 0;
 }
 
+bool Coordinator::begins(const Member& member) const { return member.done == 0 || !options_.sharded; }
+
 bool Coordinator::computes(const Member& member) const { return member.presence == Presence::active && counts(member); }
 
 int Coordinator::active() const {
@@ -66,6 +68,8 @@ void Coordinator::activate(Member& member) {
 
 bool Coordinator::join(int number, uint64_t incarnation) {
   Member& member = at(number);
+  // Synchronous: it is in, but the answer was lost, or another server was. It begins its share again.
+  const bool again = options_.sync && takes_part(number, incarnation) && begins(member);
   if (member.incarnation != incarnation) {
     member.applied = member.arriving = 0;  // its pushes are counted from 0 again
     ++member.record.joins;
@@ -73,8 +77,12 @@ bool Coordinator::join(int number, uint64_t incarnation) {
   member.incarnation = incarnation;
   member.pending.reset();
   member.answered = false;
+  if (again) {
+    member.told_plan = 0;
+    return true;
+  }
   // An expected member takes the share that is reserved for it.
-  if (member.presence == Presence::absent && member.place >= 0 && member.done == 0 && !plan_is_old_) {
+  if (member.presence == Presence::absent && member.place >= 0 && begins(member)) {
     activate(member);
     return true;
   }

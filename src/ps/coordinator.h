@@ -123,7 +123,7 @@ class Coordinator {
 
   // Membership.
   /// Asks to join. Returns true if the member is in from now on, false if it joins with the next version (then see
-  /// `takes_part`).
+  /// `takes_part`). May be asked again: a member that has not begun its share stays in (sync).
   bool join(int member, uint64_t incarnation);
   [[nodiscard]] bool takes_part(int member, uint64_t incarnation) const;
   /// Removes a member whose process died, was cut off or is silent. Returns false if it was not a member.
@@ -227,6 +227,8 @@ class Coordinator {
   /// Returns true if the member takes part in the plan and has not finished. Synchronous versions wait for it.
   [[nodiscard]] bool counts(const Member& member) const;
   [[nodiscard]] bool computes(const Member& member) const;
+  /// Returns true if a plan that is told to it now begins where it is.
+  [[nodiscard]] bool begins(const Member& member) const;
   [[nodiscard]] bool complete(const Member& member) const;
   [[nodiscard]] bool data_left() const;
   [[nodiscard]] data::Remainder left(bool with_living) const;

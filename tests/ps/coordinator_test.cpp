@@ -196,6 +196,23 @@ TEST(Sync, AServerMayHaveAPushBeforeTheCoordinator) {
   EXPECT_TRUE(coordinator.decide());
 }
 
+TEST(Sync, AMemberThatAsksToJoinAgainStaysIn) {
+  Coordinator coordinator(job(true, 2), 0, {}, 0);
+  ASSERT_TRUE(coordinator.join(0, 7));
+  ASSERT_TRUE(coordinator.join(1, 8));
+  const data::Plan first = *coordinator.unseen_plan(0, 0);
+  ASSERT_TRUE(coordinator.unseen_plan(1, 0));
+  EXPECT_TRUE(coordinator.join(0, 7));  // the answer was lost, or another server was killed
+  const std::optional<data::Plan> again = coordinator.unseen_plan(0, 0);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->id, first.id);
+  ASSERT_EQ(coordinator.offer({1, 8, 1, 0, first.id, 1, {1, 0, 4}}), Verdict::accepted);
+  EXPECT_FALSE(coordinator.decide());  // not without it
+  ASSERT_EQ(coordinator.offer({0, 7, 1, 0, first.id, 1, {1, 0, 4}}), Verdict::accepted);
+  ASSERT_TRUE(coordinator.decide());
+  EXPECT_EQ(coordinator.decide()->contributors.size(), 2U);
+}
+
 TEST(Sync, APlanWhoseAnswerWasLostIsToldAgain) {
   Coordinator coordinator(job(true, 2), 0, {}, 0);
   coordinator.join(0, 7);

@@ -31,8 +31,9 @@ struct PsOptions {
   int servers = 2;
   bool evaluator = false;
   bool lock_free = false;
-  bool goal = false;  ///< the evaluator ends training at a version
-  bool twin = false;  ///< somebody starts a second worker:1
+  bool goal = false;   ///< the evaluator ends training at a version
+  bool twin = false;   ///< somebody starts a second worker:1
+  bool exact = false;  ///< no worker fails: every update must have the gradients of all of them
   ps::Durability durability = ps::Durability::process;
   ps::CoordinatorOptions rules;
   double batch_seconds = 0.1;

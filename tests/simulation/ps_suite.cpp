@@ -104,6 +104,33 @@ std::vector<Fault> faults_of(const PsOptions& options, uint64_t seed) {
   return plan_faults(random, mix, random.below(9), processes_of(options), processes_of(options));
 }
 
+PsOptions exact_options_of(uint64_t seed) {
+  PsOptions options = options_of(OldFault::none, seed);
+  options.exact = true;
+  options.evaluator = options.goal = options.twin = false;
+  options.workers = std::max(options.workers, 2);
+  options.batch_seconds = std::min(options.batch_seconds, 0.3);
+  ps::CoordinatorOptions& rules = options.rules;
+  rules.sync = true;
+  rules.aggregate = 0;
+  rules.max_staleness = -1;
+  rules.start_wait = 60;
+  rules.examples += 100;
+  options.lock_free = false;
+  // Servers that lose their state make all go back, which is another matter.
+  if (options.durability == ps::Durability::checkpoint) options.durability = ps::Durability::process;
+  return options;
+}
+
+/// Several kills within a second or two: each may come while workers come back after the one before.
+std::vector<Fault> kills_of_servers(const PsOptions& options, uint64_t seed) {
+  Random random(seed * 2);
+  FaultMix mix{.kill = 1, .stop = 0, .cut = 0, .cut_one_way = 0, .half_open = 0, .reset = 0};
+  mix.until = 3;
+  mix.longest = 1.5;
+  return plan_faults(random, mix, 1 + random.below(6), options.servers, options.servers);
+}
+
 class History {
  public:
   History(const PsOptions& options, uint64_t seed, bool record)
@@ -174,6 +201,16 @@ class History {
 };
 
 }  // namespace
+
+Suite exact_ps_suite() {
+  Suite suite;
+  suite.name = "exact parameter servers";
+  suite.plan = [](uint64_t seed) { return kills_of_servers(exact_options_of(seed), seed); };
+  suite.play = [](uint64_t seed, const std::vector<Fault>& faults, bool record) {
+    return History(exact_options_of(seed), seed, record).play(faults);
+  };
+  return suite;
+}
 
 Suite ps_suite(OldFault fault) {
   Suite suite;

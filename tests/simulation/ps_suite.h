@@ -9,4 +9,8 @@ namespace lockstep::simulation {
 /// Clusters of all kinds, each with its own faults. With `fault`, clusters of the kind that it concerns.
 Suite ps_suite(OldFault fault = OldFault::none);
 
+/// Synchronous clusters without backup workers, of which only servers are killed: every update has the gradients of all
+/// workers.
+Suite exact_ps_suite();
+
 }  // namespace lockstep::simulation

@@ -17,6 +17,12 @@ TEST(SimulatedServers, TrainThroughEveryFault) {
   RecordProperty("events", std::to_string(explored.events));
 }
 
+TEST(SimulatedServers, WaitForAllWorkersAfterTheyWereKilled) {
+  const Choice chosen = choice(2000);
+  const Explored explored = explore(exact_ps_suite(), chosen.seed, chosen.histories);
+  EXPECT_FALSE(explored.failed) << explored.report;
+}
+
 TEST(SimulatedServers, ReplayExactly) {
   const Suite suite = ps_suite();
   for (uint64_t seed = 1; seed <= 20; ++seed) {

@@ -86,6 +86,10 @@ void Truth::stored(int server, const ps::Update& update, const std::vector<ps::C
     if (!update.missing.empty() || update.parts.size() != decision.contributors.size()) {
       world_.fail(who + ": a gradient that was counted is not there");
     }
+    if (options_.exact && parts->size() != static_cast<size_t>(options_.workers)) {
+      world_.fail(
+          fmt::format("{} has {} pushes of {} workers, none of which failed", who, parts->size(), options_.workers));
+    }
     Made& made = line.made[decision.version];
     made.contributors = decision.contributors;
     made.digest = digest;
@@ -104,6 +108,7 @@ void Truth::stored(int server, const ps::Update& update, const std::vector<ps::C
   }
   for (const ps::Contributor& missing : update.missing) {
     line.lossy.insert(server);
+    if (options_.exact) world_.fail(who + " goes on without a gradient, though no worker failed");
     if (lost_[server].contains({missing.incarnation, missing.sequence})) continue;
     world_.fail(fmt::format("{} goes on without push {} of worker:{}, which it never lost", who, missing.sequence,
                             missing.member));
