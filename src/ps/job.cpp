@@ -218,6 +218,10 @@ void Job::departed(const wire::Hello& hello, const std::string& why, const Peers
   if (counted && coordinates()) say("warning", fmt::format("{}: {}; training goes on", name, why));
 }
 
+void Job::stream_ended(const wire::Hello& hello, const Peers& peers, double now) {
+  if (!peers.has(hello.role(), hello.incarnation())) vanished_[hello.incarnation()] = {hello, now};
+}
+
 // Following ps:0.
 
 void Job::introduce_to_ps0(wire::Hello& hello) const {

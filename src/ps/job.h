@@ -68,7 +68,7 @@ class Job {
   SessionId open(const wire::Hello& hello, double now);
   /// The stream has been told the generation of the parameters.
   void greeted(SessionId id);
-  /// Returns true if it was its member's latest one; then `departed` follows.
+  /// Returns true if it was its member's latest one; then `stream_ended` follows.
   bool close(SessionId id);
   /// The stream must end: it was replaced or given up.
   [[nodiscard]] bool gone(SessionId id) const;
@@ -87,6 +87,10 @@ class Job {
   void knows_end(int member) { know_end_.insert(member); }
   /// A stream of this process has ended. Removes the process if `peers` has no control stream of it.
   void departed(const wire::Hello& hello, const std::string& why, const Peers& peers, double now);
+
+  /// The latest data stream of a process has ended. If it has no control stream, it is removed unless it comes back
+  /// within the limit for silence.
+  void stream_ended(const wire::Hello& hello, const Peers& peers, double now);
 
   // Pushes and versions.
   /// The next push of the stream begins to overwrite its memory.
@@ -191,6 +195,7 @@ class Job {
   void count_lost(uint64_t version, uint64_t generation);
   void warn_of_stragglers(double now);
   void give_up_silent(const Peers& peers, double now);
+  void remove_vanished(const Peers& peers, double now);
   void watch_ps0(double now);
   [[nodiscard]] bool may_come(double now) const;
   void tell_received(int member, const PushName& push);
@@ -209,6 +214,11 @@ class Job {
   std::optional<Follower> follower_;          ///< other servers
   std::map<SessionId, Session> sessions_;
   std::map<int, SessionId> current_;  ///< by member
+  struct Vanished {
+    wire::Hello hello;
+    double since = 0;
+  };
+  std::map<uint64_t, Vanished> vanished_;  ///< by incarnation: processes without a stream, which may come back
   SessionId evaluator_ = 0;
   SessionId latest_session_ = 0;
   std::map<int, Gradient> gradients_;  ///< by member

@@ -38,6 +38,7 @@ void Job::expire(double now) {
 void Job::watch(const Peers& peers, bool interrupted, double now) {
   if (coordinator_) warn_of_stragglers(now);
   give_up_silent(peers, now);
+  remove_vanished(peers, now);
   watch_ps0(now);
   if (!current_.empty()) alone_since_ = now;
   if (interrupted && coordinator_) coordinator_->stop(train::StopReason::interrupted);
@@ -67,6 +68,20 @@ void Job::give_up_silent(const Peers& peers, double now) {
     if (!is_current(id)) continue;
     if (peers.has(session.role, session.incarnation)) session.heard = now;
     if (session.heard < now - kSilenceSeconds && !session.given_up) give_up(id, "no heartbeats received");
+  }
+}
+
+void Job::remove_vanished(const Peers& peers, double now) {
+  for (auto next = vanished_.begin(); next != vanished_.end();) {
+    if (now - next->second.since < kSilenceSeconds) {
+      ++next;
+      continue;
+    }
+    const wire::Hello hello = next->second.hello;
+    next = vanished_.erase(next);
+    const auto found = current_.find(hello.member());
+    const bool back = found != current_.end() && at(found->second).incarnation == hello.incarnation();
+    if (!back) departed(hello, "its connection closed", peers, now);
   }
 }
 

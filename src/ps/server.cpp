@@ -296,17 +296,12 @@ void Server::answer(Session& session, const transport::Frame& frame) {
 }
 
 void Server::dismiss(Session& session) {
-  bool depart = false;
-  {
-    const base::MutexLock lock(mutex_);
-    if (job_.release(session.id)) settle();
-    apply_booked(session);
-    depart = job_.close(session.id);
-    sessions_.erase(session.id);
-    settle();
-  }
-  // Its control stream reports its death; without one, this is the only sign.
-  if (depart) departed(session.hello, "its connection closed");
+  const base::MutexLock lock(mutex_);
+  if (job_.release(session.id)) settle();
+  apply_booked(session);
+  if (job_.close(session.id)) job_.stream_ended(session.hello, control_streams_.peers(), now());
+  sessions_.erase(session.id);
+  settle();
 }
 
 }  // namespace lockstep::ps

@@ -87,8 +87,6 @@ void PsLinks::send(Link link, Frame frame) {
 
 std::optional<base::Failure> PsLinks::try_to_connect(int server) {
   To& to = at(server);
-  // A data connection that breaks alone, while the control connection lives or is made, is not simulated.
-  wait_until([&to] { return to.control_welcomed || to.ended; });
   to.made = to.welcomed = false;
   to.lost.clear();
   to.inbox.clear();

@@ -329,7 +329,7 @@ class ServerActor final : public Actor {
     if (conn.what != Conn::data) return;
     job_.release(conn.session);
     if (job_.take_booked(conn.session)) job_.applied();
-    if (job_.close(conn.session)) job_.departed(conn.hello, "its connection closed", peers_, now());
+    if (job_.close(conn.session)) job_.stream_ended(conn.hello, peers_, now());
   }
   void greeted(Link link, const Frame& frame) {
     Conn& conn = conns_.at(link);
