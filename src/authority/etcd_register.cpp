@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/broken_pipe.h"
 #include "lockstep/error.h"
 
 namespace lockstep::authority {
@@ -174,6 +175,7 @@ base::Status EtcdRegister::log_in(size_t endpoint, Clock::time_point until) {
 }
 
 base::Result<std::string> EtcdRegister::post(const EtcdRequest& request, size_t endpoint, Clock::time_point until) {
+  const base::NoBrokenPipe no_signal;  // OpenSSL writes without MSG_NOSIGNAL
   if (!connection_ || connection_->endpoint() != endpoint) {
     connection_ = std::make_unique<Connection>(options_, endpoint);
   }

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <condition_variable>
-#include <csignal>
 #include <ctime>
 #include <exception>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/broken_pipe.h"
 #include "base/file.h"
 #include "data/unpack.h"
 #include "lockstep/error.h"
@@ -26,30 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kOk = 200;
-
-/// Blocks SIGPIPE. OpenSSL writes without MSG_NOSIGNAL; a closed connection must be an error, not the end of the
-/// process.
-class NoBrokenPipe {
- public:
-  NoBrokenPipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  NoBrokenPipe(const NoBrokenPipe&) = delete;
-  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
-  ~NoBrokenPipe() {
-    if (sigismember(&before_, SIGPIPE) != 0) return;
-    const timespec now{};
-    while (sigtimedwait(&pipe_, nullptr, &now) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_{};
-  sigset_t before_{};
-};
 
 struct Url {
   std::string origin;  ///< scheme://host:port
@@ -263,7 +238,7 @@ void fetch_files(const std::vector<RemoteFile>& files, const std::string& folder
   const base::LockFile lock = base::LockFile::lock(folder + "/.lock", limits.other_process, [&] {
     if (progress) progress({FetchProgress::Phase::kWaiting, "", "", 0, 0});
   });
-  const NoBrokenPipe no_broken_pipe;
+  const base::NoBrokenPipe no_broken_pipe;
   for (const RemoteFile& file : files) {
     if (!fetcher.has(file)) fetcher.fetch(file);
   }

@@ -315,7 +315,8 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(header["state"]["examples"], summary["examples"], summary)
         self.assertEqual(header["state"]["step"], summary["steps"])
         self.assertGreater(header["state"]["group"], 0)
-        self.assertLessEqual(header["state"]["group"], summary["communication"]["group"])
+        if "communication" in summary:  # absent if one process went on, or nothing was left to do
+            self.assertLessEqual(header["state"]["group"], summary["communication"]["group"])
         kept = os.listdir(run.file("checkpoints"))
         self.assertFalse([name for name in kept if name.endswith(".abandoned")], "nobody goes back to older state")
         for file in ("steps.csv", "evals.csv"):

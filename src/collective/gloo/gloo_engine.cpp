@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <condition_variable>
-#include <csignal>
 #include <optional>
 #include <thread>
 
+#include "base/broken_pipe.h"
 #include "collective/gloo/operations.h"
 
 namespace lockstep::collective {
@@ -19,33 +19,6 @@ using gloo_engine::Links;
 constexpr std::chrono::milliseconds kAskEvery{100};
 constexpr std::chrono::seconds kPatience{2};
 
-/// Blocks SIGPIPE: Gloo writes without MSG_NOSIGNAL, and a lost peer must be an error, not the end of the process.
-class NoBrokenPipe {
- public:
-  NoBrokenPipe() {
-    struct sigaction action {};
-    if (sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-    blocked_ = sigismember(&before_, SIGPIPE) == 0;
-  }
-  NoBrokenPipe(const NoBrokenPipe&) = delete;
-  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
-  ~NoBrokenPipe() {
-    if (!blocked_) return;
-    const timespec now{};
-    while (sigtimedwait(&pipe_, nullptr, &now) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_{};
-  sigset_t before_{};
-  bool blocked_ = false;
-};
-
 /// State shared by a member and its calls, so that a group may be destroyed while a call is in flight.
 class State {
  public:
@@ -54,7 +27,7 @@ class State {
   template <class Operation>
   base::Status run(const char* name, size_t bytes, Operation operation) {
     if (const auto why = failed()) return *why;
-    const NoBrokenPipe no_signal;
+    const base::NoBrokenPipe no_signal;
     links_->set_deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(links_->deadline()));
     try {
       operation(*links_);
@@ -144,7 +117,7 @@ struct Attempt {
 };
 
 void run_attempt(const std::shared_ptr<Links>& links, const std::vector<std::string>& addresses, Attempt& attempt) {
-  const NoBrokenPipe no_signal;
+  const base::NoBrokenPipe no_signal;
   std::optional<base::Failure> failure;
   try {
     links->connect(addresses);
