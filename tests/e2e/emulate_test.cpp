@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -128,7 +129,10 @@ TEST_F(Emulate, AStartThatFailsLeavesNoFolder) {
     const Ended ended = lockstep(train("lenet", {"--emulate", "cores=0.5", "--epochs", "1"}, 500), limited);
     if (ended.code == 0) break;
     ++failed;
-    EXPECT_FALSE(fs::exists(folder / "runs/lenet-1")) << kilobytes << ": " << ended.err;
+    // With a little more memory, training starts and fails later: then its steps are kept.
+    const std::string steps = folder / "runs/lenet-1/steps.csv";
+    const bool trained = fs::exists(steps) && std::ranges::count(get_file(steps), '\n') > 1;
+    EXPECT_TRUE(trained || !fs::exists(folder / "runs/lenet-1")) << kilobytes << ": " << ended.err;
     fs::remove_all(folder / "runs");
   }
   EXPECT_GT(failed, 0);
