@@ -174,9 +174,10 @@ std::vector<float> whole_numbers(size_t count, int rank) {
   return values;
 }
 
-/// Groups in which not all are connected with all.
+/// Groups in which not all are connected with all. All members are in one process here, where many sockets make it
+/// likely that a port is used again; schedule_test has every size.
 class LargeGloo : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(All, LargeGloo, ::testing::Values(9, 16, 21));
+INSTANTIATE_TEST_SUITE_P(All, LargeGloo, ::testing::Values(9, 12));
 
 TEST_P(LargeGloo, EveryoneGetsTheSameSumsByEveryMethod) {
   const int size = GetParam();

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -92,8 +93,10 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
   return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
 }
 
-/// Returns another handle of the connected socket at this local address; Gloo does not give out its own.
-base::FileHandle find_socket(const sockaddr_storage& local) {
+/// Returns another handle of the connected socket at this local address; Gloo does not give out its own. A port may be
+/// used again while an earlier connection of it lasts. So the socket that leads to the peer's listener is the one; if
+/// the peer called, the one with the largest inode is, the newest.
+base::FileHandle find_socket(const sockaddr_storage& local, const sockaddr_storage& listener) {
   const auto matches = [&](int fd) {
     sockaddr_storage name{};
     socklen_t length = sizeof(name);
@@ -101,16 +104,26 @@ base::FileHandle find_socket(const sockaddr_storage& local) {
     length = sizeof(name);
     return getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0;
   };
+  const auto leads_to_listener = [&](int fd) {
+    sockaddr_storage name{};
+    socklen_t length = sizeof(name);
+    return getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && same_address(name, listener);
+  };
+  base::FileHandle newest;
+  ino_t inode = 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
     const int fd = std::stoi(entry.path().filename());
-    if (!matches(fd)) continue;
+    struct stat about {};
+    if (!matches(fd) || fstat(fd, &about) != 0 || (about.st_ino <= inode && !leads_to_listener(fd))) continue;
     base::FileHandle handle(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!handle.open() || !matches(handle.get())) continue;
     fcntl(fd, F_SETFD, FD_CLOEXEC);  // a child process must not keep our connection open
-    return handle;
+    if (leads_to_listener(handle.get())) return handle;
+    newest = std::move(handle);
+    inode = about.st_ino;
   }
-  return {};
+  return newest;
 }
 
 const sockaddr_storage& address_of(const gloo::transport::Pair& pair) {
@@ -238,7 +251,8 @@ void Links::connect_peer(int rank, std::string_view address) {
   } catch (const std::exception& error) {
     throw fault_of(rank, FailureKind::unreachable, "connecting: " + without_place(error.what()));
   }
-  base::FileHandle socket = find_socket(address_of(*peer.pair));
+  const tcp::Address theirs(std::vector<char>(address.begin(), address.end()));
+  base::FileHandle socket = find_socket(address_of(*peer.pair), theirs.getSockaddr());
   if (!socket.open()) throw fault_of(rank, FailureKind::gone, "the connection is gone");
   const std::lock_guard lock(sockets_);
   if (interrupted_) throw LinkError({FailureKind::interrupted, "interrupted"});
