@@ -101,7 +101,7 @@ TEST_F(Train, WithoutATerminalLinesArePlain) {
 TEST_F(Train, OnATerminalThereIsABar) {
   ProcessOptions terminal = options();
   terminal.terminal = true;
-  const Words words = quick_train("lenet", {"--epochs", "40", "--stop-accuracy", "1", "--seconds", "3"});
+  const Words words = quick_train("lenet", {"--epochs", "100000", "--seconds", "2"});
   const Ended ended = lockstep(words, terminal);
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.out, AllOf(HasSubstr("\r"), HasSubstr("examples/s"), HasSubstr(" left"), HasSubstr("━")));
