@@ -128,7 +128,7 @@ class Stragglers {
   Watch network_;
   uint64_t steps_ = 0;
   std::vector<double> sorted_;
-  std::vector<double> paces_sorted_;  ///< of this step
+  std::vector<double> paces_sorted_;  ///< the paces of this step
 };
 
 }  // namespace lockstep::allreduce

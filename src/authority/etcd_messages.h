@@ -1,4 +1,4 @@
-// What a client asks etcd and what etcd answers, as JSON of its v3 interface (`/v3/kv/range`, `/v3/kv/txn`). The
+// Questions to etcd and its answers, as JSON of its v3 interface (`/v3/kv/range`, `/v3/kv/txn`). The
 // register is one key, whose value is the latest group's text. Answers come from the network and are read strictly:
 // what does not fit is a failure, never a group. Plain values; free functions; any thread.
 #pragma once
@@ -38,7 +38,7 @@ base::Result<Answer> swap_answer(std::string_view body, const std::string& key, 
 /// Returns the token that `etcd_login` gave.
 base::Result<std::string> login_answer(std::string_view body);
 
-/// What to do about an answer that is an error.
+/// The remedy for an error that etcd answers.
 enum class EtcdRemedy : uint8_t {
   ask_again,  ///< here or elsewhere: no leader, too busy, another kind of trouble that may pass
   log_in,     ///< the token is not valid any more

@@ -21,7 +21,7 @@ struct EtcdOptions {
   std::string certificate;    ///< file of this client's certificate (PEM); may be empty
   std::string key;            ///< file of its private key (PEM)
   std::string user;           ///< empty: do not log in
-  std::string password = {};  ///< of the user
+  std::string password = {};  ///< the password of `user`
 };
 
 class EtcdRegister final : public Register {
@@ -53,7 +53,7 @@ class EtcdRegister final : public Register {
   const std::string name_;
   const std::string key_;
   size_t endpoint_ = 0;  ///< the one to ask first
-  std::string token_;    ///< of the user
+  std::string token_;    ///< proof of the login, from etcd
   std::unique_ptr<Connection> connection_;
   base::Mutex mutex_;
   Connection* asking_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;  ///< a question is under way there

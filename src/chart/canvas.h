@@ -1,4 +1,4 @@
-// What a chart is drawn on: lines, areas and text in points (1/72 inch) from the upper left corner, written as SVG or
+// The canvas of a chart: lines, areas and text in points (1/72 inch) from the upper left corner, written as SVG or
 // as PDF. Internal to this room. Not for several threads.
 #pragma once
 
@@ -66,7 +66,7 @@ struct Paper {
   double width = 0;
   double height = 0;
   Font font;
-  std::string title;  ///< of the document
+  std::string title;  ///< title of the document
 };
 std::unique_ptr<Canvas> svg_canvas(const Paper& paper);
 std::unique_ptr<Canvas> pdf_canvas(const Paper& paper);

@@ -38,7 +38,7 @@ class Player {
   struct Runner {
     uint64_t step = 0;
     uint64_t counted = 0;
-    double factor = 1;  ///< of this step's computing times
+    double factor = 1;  ///< scales the computing times of this step
     double loaded = 0;  ///< when the loader has made the next batch
     double taken = 0;   ///< when the batch before the latest was taken
     double latest = 0;

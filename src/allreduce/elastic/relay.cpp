@@ -12,7 +12,7 @@ constexpr double kRetryBest = 0.2;  ///< seconds between attempts with one of th
 constexpr double kRetryAny = 1;     ///< the same with any other
 constexpr double kImprove = 2;      ///< seconds between attempts with a better one
 constexpr size_t kMostWaiting = 256;
-constexpr size_t kMostBytes = size_t{1} << 20;  ///< of statuses in one frame, about
+constexpr size_t kMostBytes = size_t{1} << 20;  ///< approximate limit of the statuses in one frame
 
 size_t bytes_of(const Sightings& sightings) {
   size_t bytes = 0;

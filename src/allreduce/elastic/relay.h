@@ -123,11 +123,11 @@ class Relay {
   struct Member {
     bool here = false;
     bool was_here = false;
-    uint64_t sequence = 0;  ///< of the latest status of its incarnation
+    uint64_t sequence = 0;  ///< number of its latest status
     MemberStatus status;
     std::string bytes;
     int via = -1;                    ///< neighbour on the way to it; -1: none
-    std::map<int, Sighting> offers;  ///< what neighbours say of it
+    std::map<int, Sighting> offers;  ///< reports of the neighbours
     std::set<int> told;              ///< neighbours that know a way through this member
     double cut_at = 0;               ///< since when there is no way, if it is here
     std::deque<Parcel> waiting;      ///< messages for as long
