@@ -3,8 +3,10 @@
 `<!-- NAME -->` and `<!-- end -->`.
 
   scripts/publish_studies.py [--lab-dir lab] [--program build/release/lockstep] [--scale paper] [--commit COMMIT] [NAME ...]
+  scripts/publish_studies.py --from FOLDER --commit COMMIT [NAME ...]
 
 Without names: all experiments that docs/studies.md has a place for and the lab has results of. Needs git, for the commit.
+With --from, results from another machine: NAME.html (of `lockstep lab report`) and NAME.json (of `lockstep lab export --to json`).
 """
 import argparse
 import datetime
@@ -13,6 +15,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LARGEST = 1 << 20  # bytes of a report
@@ -44,14 +47,46 @@ def section(results, report, commit):
     return "\n".join(lines)
 
 
+def from_lab(name, options):
+    """The results and the report of a lab here; None without finished runs."""
+    scale = ["--scale", options.scale] if options.scale and name != "quickstart" else []
+    lab = [options.program, "lab"]
+    known = output(*lab, "export", name, *scale, "--lab-dir", options.lab_dir, "--to", "json")
+    results = json.loads(known.stdout) if known.returncode == 0 else {"runs": []}
+    if not any(run["state"] == "done" for run in results["runs"]):
+        print(f"{name}: no results yet {known.stderr.strip()}")
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.html"
+        made = output(*lab, "report", name, *scale, "--lab-dir", options.lab_dir, "-o", str(report))
+        if made.returncode != 0:
+            sys.exit(f"{name}: {made.stderr.strip()}")
+        return results, report.read_text()
+
+
+def from_folder(name, folder):
+    """The same from files that were made on another machine."""
+    results, report = folder / f"{name}.json", folder / f"{name}.html"
+    if not results.exists() or not report.exists():
+        print(f"{name}: no {results.name} and {report.name} in {folder}")
+        return None
+    found = json.loads(results.read_text())
+    if found["experiment"] != name:
+        sys.exit(f"{results}: of the experiment '{found['experiment']}'")
+    return found, report.read_text()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab-dir", default="lab")
     parser.add_argument("--program", default="build/release/lockstep")
     parser.add_argument("--scale", default="paper")
     parser.add_argument("--commit", help="commit of the program that made the runs; default: the present one")
+    parser.add_argument("--from", dest="folder", type=pathlib.Path, help="folder with NAME.html and NAME.json of another machine")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    if options.folder and not options.commit:
+        sys.exit("--from needs --commit: results do not tell the commit of the program that made them")
     page = ROOT / "docs/studies.md"
     text = page.read_text()
     places = re.findall(r"<!-- ([a-z0-9-]+) -->", text)
@@ -60,22 +95,15 @@ def main():
     for name in names:
         if name not in places:
             sys.exit(f"docs/studies.md has no place for '{name}'; it has {', '.join(p for p in places if p != 'end')}")
-        scale = ["--scale", options.scale] if options.scale and name != "quickstart" else []
-        lab = [options.program, "lab"]
-        known = output(*lab, "export", name, *scale, "--lab-dir", options.lab_dir, "--to", "json")
-        results = json.loads(known.stdout) if known.returncode == 0 else {"runs": []}
-        if not any(run["state"] == "done" for run in results["runs"]):
-            print(f"{name}: no results yet {known.stderr.strip()}")
+        found = from_folder(name, options.folder) if options.folder else from_lab(name, options)
+        if not found:
             continue
+        results, html = found
+        program = f"<span>{results['environment']['program']}</span>"
+        if program not in html:
+            sys.exit(f"{name}: the report does not name the program as {program}")
         report = ROOT / "docs/reports" / f"{name}.html"
         report.parent.mkdir(exist_ok=True)
-        made = output(*lab, "report", name, *scale, "--lab-dir", options.lab_dir, "-o", str(report))
-        if made.returncode != 0:
-            sys.exit(f"{name}: {made.stderr.strip()}")
-        program = f"<span>{results['environment']['program']}</span>"
-        html = report.read_text()
-        if program not in html:
-            sys.exit(f"{report}: does not name the program as {program}")
         report.write_text(html.replace(program, f"{program}<span>commit {commit}</span>", 1))
         size = report.stat().st_size
         text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)",
