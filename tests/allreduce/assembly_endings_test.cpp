@@ -6,8 +6,11 @@
 namespace lockstep::allreduce::elastic::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Closing, TheLowestLeadsAndTheOthersHearOfTheEnd) {
   World world = running(3);
@@ -145,6 +148,16 @@ TEST(Interrupt, OfOneEndsAllOfItsGroup) {
   world.pass(1);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.assembly(i).interrupted()) << i;
   EXPECT_TRUE(world.assembly(1).all_informed());
+}
+
+TEST(Interrupt, WhoEndsEarlierThanTheOthersIsNotReportedAsLost) {
+  World world = running(3);
+  world.assembly(1).withdraw(true);
+  world.pass(1);
+  world.kill(1);
+  const auto says = [](const char* text) { return Contains(Field(&LogLine::text, HasSubstr(text))); };
+  EXPECT_THAT(world.at(0).log_lines, says("worker:1 at h:1 was interrupted: all members end"));
+  EXPECT_THAT(world.at(0).log_lines, Not(says("connection closed")));
 }
 
 TEST(Interrupt, OfOneOutsideEndsNobodyElse) {

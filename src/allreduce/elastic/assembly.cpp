@@ -110,7 +110,8 @@ void Assembly::peer_lost(int member, const std::string& why, double now) {
   peer.why = why;
   const bool trains =
       phase_ == MemberPhase::forming || phase_ == MemberPhase::connecting || phase_ == MemberPhase::running;
-  const bool missed = trains && !knows_end_ && in_group(group_, {member, peer.status.incarnation});
+  const bool expected = knows_end_ || interrupted_;  // connections close when all members end
+  const bool missed = trains && !expected && in_group(group_, {member, peer.status.incarnation});
   if (missed) report_loss(fmt::format("{}: {}", name(member), why));
   react(now);
   broadcast_status();
