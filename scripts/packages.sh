@@ -13,7 +13,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-format clang-tidy lld libomp-dev libclang-rt-14-dev python3-venv openssl
-  chromium chromium-driver
+  chromium chromium-driver zsh fish
   openssh-server openssh-client etcd-server etcd-client
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
 )
