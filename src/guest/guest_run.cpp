@@ -73,6 +73,7 @@ class GuestRun {
   void add_roles();
   void start(Role& role);
   void watch();
+  void pause();
   void read(Role& role);
   void look(Role& role);
   void stop();
@@ -95,6 +96,7 @@ class GuestRun {
   double began_at_ = 0;  ///< seconds since 1970
   std::string failure_;
   int signal_ = 0;
+  double paused_ = 0;  ///< seconds
   std::set<std::string> left_behind_;
 };
 
@@ -225,15 +227,34 @@ void GuestRun::watch() {
     signalfd_siginfo info{};
     if (options_.signals >= 0 && (fds.front().revents & POLLIN) != 0 &&
         ::read(options_.signals, &info, sizeof info) == sizeof info) {
-      signal_ = static_cast<int>(info.ssi_signo);
+      if (info.ssi_signo == SIGTSTP) {
+        pause();
+      } else {
+        signal_ = static_cast<int>(info.ssi_signo);
+      }
     }
-    if (since(began_) <= options_.deadline || done() || !failure_.empty()) continue;
+    if (since(began_) - paused_ <= options_.deadline || done() || !failure_.empty()) continue;
     std::vector<std::string> running;
     for (const auto& role : roles_) {
       if (!role->ending && role->trains(alone())) running.push_back(role->name);
     }
     failure_ = fmt::format("{} still ran at the deadline of {:g} s", fmt::join(running, ", "), options_.deadline);
   }
+}
+
+/// Stops all roles and then this process, as Ctrl-Z asks, until this process is continued. The time between counts, but
+/// not for the deadline.
+void GuestRun::pause() {
+  const auto tell = [&](int number) {
+    for (const auto& role : roles_) {
+      if (role->child != nullptr && !role->ending) role->child->signal(number);
+    }
+  };
+  tell(SIGSTOP);
+  const Steady::time_point before = Steady::now();
+  raise(SIGSTOP);
+  paused_ += since(before);
+  tell(SIGCONT);
 }
 
 /// Ends the roles that still run: servers, evaluators, or all after a failure.

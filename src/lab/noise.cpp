@@ -17,10 +17,11 @@ struct NoiseKind {
   double most;
   const char* text;
 };
-constexpr std::array<NoiseKind, 3> kKinds = {{
+constexpr std::array<NoiseKind, 4> kKinds = {{
     {"others_share", kMostOthers, "other programs used {:.0f} % of the machine"},
     {"stolen_share", kMostStolen, "the host stole {:.0f} % of the machine"},
     {"missed_share", kMostMissed, "its nodes missed {:.0f} % of their CPU"},
+    {"stopped_share", kMostStopped, "Ctrl-Z stopped it for {:.0f} % of its time"},
 }};
 
 double value_or_zero(const Measured& values, const char* field) {
@@ -29,6 +30,11 @@ double value_or_zero(const Measured& values, const char* field) {
 }
 
 }  // namespace
+
+void add_stop(Measured& values, double share) {
+  values["stopped_share"] = share;
+  if (disturbance(values) > 1) values["disturbed"] = 1;
+}
 
 void add_noise(Measured& values, const observe::HostUse& use, double promised) {
   const double all = use.seconds * use.cores;

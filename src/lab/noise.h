@@ -1,7 +1,7 @@
 // Decides whether something else than the run itself used the machine: other programs, the host of a virtual machine,
-// or nodes that did not get their CPU. A disturbed run has wrong times. Its measured values say how much
-// (`others_share`, `stolen_share`, `missed_share`) and whether that is too much (`disturbed`). Pure functions; any
-// thread.
+// nodes that did not get their CPU, or Ctrl-Z stopped it. A disturbed run has wrong times. Its measured values say how
+// much (`others_share`, `stolen_share`, `missed_share`, `stopped_share`) and whether that is too much (`disturbed`).
+// Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -18,7 +18,10 @@ namespace lockstep::lab {
 inline constexpr double kMostOthers = 0.10;
 inline constexpr double kMostStolen = 0.02;
 inline constexpr double kMostMissed = 0.05;
+inline constexpr double kMostStopped = 0.001;
 
+/// Adds that Ctrl-Z stopped a run for a share of its time. Call it before `add_noise`.
+void add_stop(Measured& values, double share);
 /// Adds what the machine did during a run with nodes of so many cores together (0: none). Nothing if it is unknown.
 void add_noise(Measured& values, const observe::HostUse& use, double promised);
 

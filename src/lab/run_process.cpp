@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 namespace lockstep::lab {
@@ -18,6 +19,8 @@ using process::Stream;
 
 constexpr int kTickMilliseconds = 200;
 constexpr double kGraceSeconds = 40;  ///< longer than the 30 s that a launcher gives its roles
+constexpr int kStopLooks = 200;       ///< until the child counts as one that does not stop, such as a launcher of hosts
+constexpr std::chrono::milliseconds kStopLook(10);
 
 }  // namespace
 
@@ -32,6 +35,16 @@ int read_signal(int signals) {
   if (::poll(&ready, 1, 0) != 1) return 0;
   signalfd_siginfo info{};
   return ::read(signals, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void stop_with(const process::Child* child) {
+  if (child != nullptr) {
+    child->signal(SIGTSTP);
+    // A launcher stops its roles first. Continued before it has stopped itself, it would stay stopped.
+    for (int i = 0; i < kStopLooks && !child->stopped(); ++i) std::this_thread::sleep_for(kStopLook);
+  }
+  ::raise(SIGSTOP);
+  if (child != nullptr) child->signal(SIGCONT);
 }
 
 Followed follow(const process::Command& command, const std::string& log, const std::string& failure_file, int signals,
@@ -55,8 +68,16 @@ Followed follow(const process::Command& command, const std::string& log, const s
     ::poll(fds.data(), fds.size(), kTickMilliseconds);
     child.read(Stream::out, out);
     child.read(Stream::err, err);
-    if (const int signal = read_signal(signals); signal != 0) {
-      child.signal(run.signal == 0 ? SIGINT : SIGKILL);  // a second signal asks for an immediate end
+    const int signal = read_signal(signals);
+    if (signal == SIGTSTP) {
+      const auto before = std::chrono::steady_clock::now();
+      stop_with(&child);
+      const auto passed = std::chrono::steady_clock::now() - before;
+      asked += passed;
+      run.stopped_seconds += std::chrono::duration<double>(passed).count();
+    } else if (signal != 0 &&
+               !(signal == SIGHUP && run.signal != 0)) {  // the kernel and the shell may both send SIGHUP
+      child.signal(run.signal == 0 ? SIGINT : SIGKILL);   // a second signal asks for an immediate end
       if (run.signal == 0) asked = std::chrono::steady_clock::now();
       run.signal = signal;
     }

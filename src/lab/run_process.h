@@ -1,6 +1,6 @@
 // One process of a run, followed from its start to its end: its output goes to a log, signals to this program are
-// passed on, and it is killed if it does not end. Internal to the room; for the thread that lives as long as the
-// program.
+// passed on (Ctrl-Z stops both), and it is killed if it does not end. Internal to the room; for the thread that lives
+// as long as the program.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@ struct Followed {
   std::optional<launch::RoleFailure> failure;  ///< failure that the run itself reported
   std::string last_error;                      ///< last line on standard error
   int signal = 0;                              ///< signal that asked the lab to end
+  double stopped_seconds = 0;                  ///< for which Ctrl-Z stopped the lab and the run
   bool log_failed = false;                     ///< the log could not be written
 };
 
@@ -25,6 +26,9 @@ std::string why_failed(const Followed& run);
 
 /// Reads a signal to this program; 0 if there is none.
 int read_signal(int signals);
+
+/// Stops this program with its child, if it has one, as Ctrl-Z asks; returns when it is continued, and so is the child.
+void stop_with(const process::Child* child);
 
 /// `log`: file for its output; empty: none. `failure_file`: where the program reports its failure. `tick` is called
 /// several times a second.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -70,6 +71,7 @@ class Runner {
   std::optional<RunMeasured> settle(const RunPlan& plan, const std::string& run_dir, const Followed& trained,
                                     const observe::HostUse& use);
   void fail(const RunPlan& plan, std::string reason);
+  [[nodiscard]] int next_signal() const;
   [[nodiscard]] double promised_cores(const RunPlan& plan) const;
   void tell(RunnerEvent::Kind kind, const RunPlan& plan, const std::string& text = "",
             const RunMeasured* measured = nullptr) const;
@@ -83,7 +85,7 @@ class Runner {
   const RunnerOptions& options_;
   const RunnerCallback& callback_;
   std::string folder_;
-  process::CaughtSignals signals_;
+  process::CaughtSignals signals_{{SIGINT, SIGTERM, SIGHUP, SIGTSTP}};
   std::optional<base::LockFile> lock_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<Clock> clock_;
@@ -280,6 +282,7 @@ std::optional<RunMeasured> Runner::settle(const RunPlan& plan, const std::string
     fail(plan, reason);
     return std::nullopt;
   }
+  if (trained.stopped_seconds > 0) add_stop(measured.values, trained.stopped_seconds / since(began_));
   if (plan.cluster.hosts.empty() && plan.guest.logs.empty()) add_noise(measured.values, use, promised_cores(plan));
   return measured;
 }
@@ -304,7 +307,7 @@ std::optional<RunMeasured> Runner::attempt(const RunPlan& plan, const RunMeasure
     remove_folder(into);
     return std::nullopt;
   }
-  const double seconds = since(began_);
+  const double seconds = since(began_) - trained.stopped_seconds;
   passed_ += seconds;
   std::optional<RunMeasured> measured = settle(plan, into, trained, watch.use());
   const bool worse = measured && before != nullptr && disturbance(measured->values) >= disturbance(before->values);
@@ -338,6 +341,14 @@ void Runner::make(const RunPlan& plan) {
   tell(RunnerEvent::Kind::done, plan, disturbed_text(kept->values), &*kept);
 }
 
+/// Returns a signal that came between two runs and asks for the end; 0 if there is none.
+int Runner::next_signal() const {
+  const int signal = read_signal(signals_.fd());
+  if (signal != SIGTSTP) return signal;
+  stop_with(nullptr);
+  return 0;
+}
+
 RunnerOutcome Runner::run() {
   check_rights();
   prepare();
@@ -351,7 +362,7 @@ RunnerOutcome Runner::run() {
       if (left_.empty() || left_.front() != &plan) continue;
       if (!warm) warm_up(group, plan);
       warm = true;
-      if (outcome_.signal == 0) outcome_.signal = read_signal(signals_.fd());
+      if (outcome_.signal == 0) outcome_.signal = next_signal();
       if (outcome_.signal == 0) make(plan);
       if (outcome_.signal != 0) return outcome_;
       left_.erase(left_.begin());

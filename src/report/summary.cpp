@@ -225,8 +225,8 @@ std::string banner_html(const lab::Results& results) {
   if (disturbed == 0) return "";
   return fmt::format(
       "<p class=\"card banner\" role=\"alert\"><strong>{} of {} {} disturbed.</strong> Something else used the "
-      "machine, so "
-      "their times are wrong. They are left out of means and verdicts about anything that depends on time, unless a "
+      "machine, or they were stopped, so their times are wrong. They are left out of means and verdicts about anything "
+      "that depends on time, unless a "
       "variation has no other run. The worst is {}: {}.</p>",
       disturbed, counted(done, "run"), disturbed == 1 ? "was" : "were", escape_html(worst->plan.key),
       escape_html(lab::disturbed_text(worst->measured.values)));

@@ -172,6 +172,43 @@ TEST_F(Lab, CtrlCEndsTheRunUnderWayAndTheNextStartGoesOn) {
   EXPECT_EQ(states()[kSlowKey], "done");
 }
 
+/// Returns the state of a process in /proc, such as 'T' for a stopped one, and its parent.
+std::pair<char, pid_t> state_of(pid_t pid) {
+  const std::string stat = get_file("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > stat.size()) return {'?', 0};
+  return {stat[name_end + 2], static_cast<pid_t>(std::atoi(stat.c_str() + name_end + 4))};
+}
+
+bool becomes(pid_t pid, bool stopped) {
+  for (int i = 0; i < 12000; ++i) {
+    if ((state_of(pid).first == 'T') == stopped) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+pid_t child_of(pid_t parent) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto pid = static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    if (pid > 0 && state_of(pid).second == parent) return pid;
+  }
+  return 0;
+}
+
+TEST_F(Lab, CtrlZStopsTheTrainingToo) {
+  const std::unique_ptr<Process> process = start_slow();
+  const pid_t training = child_of(process->pid());
+  ASSERT_GT(training, 0);
+  process->signal(SIGTSTP);
+  EXPECT_TRUE(becomes(process->pid(), true));
+  EXPECT_EQ(state_of(training).first, 'T') << "it stops before the lab does";
+  process->signal(SIGCONT);
+  EXPECT_TRUE(becomes(training, false));
+  process->signal(SIGINT);
+  EXPECT_EQ(process->finish().code, 130);
+}
+
 TEST_F(Lab, WhatIsMadeAgainStaysUntilThereIsAnother) {
   put(with_slow("1"));
   (void)succeed({"lab", "run", "tiny.yaml"});

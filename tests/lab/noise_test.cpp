@@ -97,6 +97,15 @@ TEST(Noise, CoresThatTheRunMayNotUseAreOthersToUse) {
   EXPECT_TRUE(lab::is_disturbed(noise_of({{780, 100}}, 0, part)));
 }
 
+TEST(Noise, ARunThatCtrlZStoppedIsDisturbedOnAQuietMachine) {
+  lab::Measured values;
+  lab::add_stop(values, 0.4);
+  EXPECT_TRUE(lab::is_disturbed(values));
+  lab::add_noise(values, use_of({{50, 50}}, 0), 0);
+  EXPECT_TRUE(lab::is_disturbed(values));
+  EXPECT_EQ(lab::disturbed_text(values), "Ctrl-Z stopped it for 40 % of its time");
+}
+
 TEST(Noise, AMachineThatCannotBeReadIsNotJudged) {
   HostTally tally({2, 2, 100}, 2);
   tally.look({1, std::nullopt, 0});

@@ -1,11 +1,17 @@
-// Errors found before anything in the lab is touched.
+// Errors found before anything in the lab is touched, and signals while a run trains.
 #include "lab/runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
 #include "lab/experiments.h"
+#include "lab/run_process.h"
+#include "process/caught_signals.h"
 
 namespace lockstep::testing {
 namespace {
@@ -55,6 +61,26 @@ TEST(Runner, WithoutRootEmulatedNodesAreRefusedAndResultsStay) {
   EXPECT_EQ(results.runs[0].state, lab::RunState::done);
   EXPECT_DOUBLE_EQ(results.runs[0].number("accuracy"), 0.9);
   EXPECT_FALSE(std::filesystem::exists(folder / "e"));
+}
+
+TEST(Follow, AClosedTerminalMaySayItTwice) {
+  const TempDir folder;
+  const process::CaughtSignals signals;
+  process::Command command;
+  command.argv = {"sh", "-c",
+                  "trap 'echo > saving; while [ ! -e go ]; do sleep 0.01; done; exit 130' INT\n"
+                  "cd '" +
+                      folder.path() + "'; echo > up; while :; do sleep 0.01; done"};
+  int sent = 0;
+  const lab::Followed run = lab::follow(command, "", folder / "failure.json", signals.fd(), [&] {
+    if (sent == 2) std::ofstream(folder / "go") << "\n";  // the second signal has been read
+    if (std::filesystem::exists(folder / (sent == 0 ? "up" : "saving")) && sent < 2) {
+      kill(getpid(), SIGHUP);
+      ++sent;
+    }
+  });
+  EXPECT_EQ(run.signal, SIGHUP);
+  EXPECT_EQ(run.ending->text(), "exit code 130");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ int run_guest_command(const GuestArguments& arguments, char** argv) {
   if (!arguments.emulate.empty()) {
     if (const std::string why = emulate::why_no_emulation(); !why.empty()) throw UsageError("--emulate: " + why);
   }
-  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP});
+  const process::CaughtSignals signals({SIGINT, SIGTERM, SIGHUP, SIGTSTP});
   options.signals = signals.fd();
   options.note = [](const std::string& text) { terminal::print_note(terminal::Terminal::detect(), "note", text); };
   const guest::GuestOutcome outcome = guest::run_guest(options);
