@@ -48,7 +48,10 @@ std::vector<FieldDef> results_and_times() {
        "updates by others between a worker's pull and its push, mean (async)"},
       {"restarts", "restarts", U::count, kEach, "how often roles were restarted", V::nothing},
       {"speed_up", "speed-up", U::times, false, "examples per second relative to one trainer; needs that run"},
-      {"efficiency", "efficiency per trainer", U::share, false, "speed-up divided by the number of trainers"},
+      {"train_cores", "cores of the trainers", U::count, false, "cores that their threads use, all trainers together",
+       V::nothing},
+      {"efficiency", "efficiency per core", U::share, false,
+       "speed-up divided by the ratio of the cores that the trainers use; needs the run with one trainer"},
   };
 }
 
@@ -105,8 +108,12 @@ std::vector<FieldDef> resources() {
        "CPU time that the host of a virtual machine gave to others, relative to all cores"},
       {"missed_share", "missed CPU", U::share, false,
        "CPU time promised to emulated nodes, but used by others while no core was idle"},
+      {"stopped_share", "time stopped", U::share, false,
+       "time for which Ctrl-Z stopped the lab and the run; only if it did"},
       {"disturbed", "disturbed", U::count, false,
-       "1 if others used more than 10 % of the machine, the host stole more than 2 %, or nodes missed more than 5 %"},
+       "1 if others used more than 10 % of the machine, the host stole more than 2 %, nodes missed more than 5 %, or "
+       "Ctrl-Z "
+       "stopped it"},
   };
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lab/fields.h"
+#include "records/hardware.h"
 #include "records/statistics.h"
 
 namespace lockstep::lab {
@@ -404,6 +405,7 @@ RunMeasured measure(const records::RunRecord& run) {
   measure_whole(run, result.values);
   measure_servers(run, result.values);
   merge_trainers(result.roles, result.values);
+  if (const double cores = records::hardware_of(run).cores; cores > 0) put(result.values, "train_cores", cores);
   return result;
 }
 

@@ -47,12 +47,33 @@ bool same_exchange(const RunResult& a, const RunResult& b) {
   return a.text("mode") == b.text("mode") && a.text("strategy") == b.text("strategy");
 }
 
-/// Returns the rates of the baseline by repeat. A run that exchanges in the same way is preferred, and one process to a
-/// worker with a server.
-std::map<int, double> baseline_of(const lab::Results& results, const RunResult& run) {
+/// Returns whether each trainer of both runs has the same hardware, as far as the settings say.
+bool same_each(const RunResult& a, const RunResult& b) {
+  const std::string& nodes = a.plan.cluster.emulate;
+  const std::string threads = a.text("threads");
+  return nodes == b.plan.cluster.emulate && threads == b.text("threads") && !(nodes.empty() && threads.empty());
+}
+
+/// Returns how many times the cores of the baseline the run's trainers use; NaN if that is not known.
+double cores_over(const RunResult& run, const RunResult& baseline) {
+  const double now = run.number("train_cores");
+  const double before = baseline.number("train_cores");
+  if (now > 0 && before > 0) return now / before;
+  return same_each(run, baseline) ? static_cast<double>(trainers(run)) : kUnknown;
+}
+
+struct Baseline {
+  std::map<int, double> rates;  ///< by repeat
+  double cores = kUnknown;      ///< of the run, in those of the baseline
+};
+
+/// Returns the baseline of a run. One that exchanges in the same way is preferred, and one process to a worker with a
+/// server.
+Baseline baseline_of(const lab::Results& results, const RunResult& run) {
   const lab::Values settings = compared_settings(run);
   std::array<std::map<int, std::vector<double>>, 4> rates;  // best kind of baseline first
   std::array<std::map<int, std::vector<double>>, 4> disturbed;
+  std::array<double, 4> cores{kUnknown, kUnknown, kUnknown, kUnknown};
   for (const RunResult& other : results.runs) {
     if (other.state != lab::RunState::done || other.plan.group != run.plan.group || trainers(other) != 1) continue;
     if (compared_settings(other) != settings || other_threads(run, other)) continue;
@@ -60,15 +81,17 @@ std::map<int, double> baseline_of(const lab::Results& results, const RunResult& 
     const double rate = other.number("examples_per_second");
     auto& there = lab::is_disturbed(other.measured.values) ? disturbed : rates;
     if (known(rate)) there.at(place)[other.plan.repeat].push_back(rate);
+    if (known(rate) && !known(cores.at(place))) cores.at(place) = cores_over(run, other);
   }
   for (size_t place = 0; place < rates.size(); ++place) {
     if (rates.at(place).empty()) rates.at(place) = disturbed.at(place);
   }
-  std::map<int, double> means;
-  const auto best = std::find_if(rates.begin(), rates.end(), [](const auto& some) { return !some.empty(); });
-  if (best == rates.end()) return means;
-  for (const auto& [repeat, all] : *best) means[repeat] = records::mean(all);
-  return means;
+  Baseline baseline;
+  const auto* const best = std::find_if(rates.begin(), rates.end(), [](const auto& some) { return !some.empty(); });
+  if (best == rates.end()) return baseline;
+  for (const auto& [repeat, all] : *best) baseline.rates[repeat] = records::mean(all);
+  baseline.cores = cores.at(static_cast<size_t>(best - rates.begin()));
+  return baseline;
 }
 
 double mean_of(const std::map<int, double>& rates) {
@@ -98,10 +121,11 @@ size_t trainers(const RunResult& run) {
 Derived::Derived(const lab::Results& results) {
   for (const RunResult& run : results.runs) {
     if (run.state != lab::RunState::done) continue;
-    std::map<int, double> rates = baseline_of(results, run);
-    const double ratio = run.number("examples_per_second") / mean_of(rates);
+    Baseline baseline = baseline_of(results, run);
+    const double ratio = run.number("examples_per_second") / mean_of(baseline.rates);
     if (known(ratio)) speed_up_[&run] = ratio;
-    baselines_[&run] = std::move(rates);
+    cores_[&run] = baseline.cores;
+    baselines_[&run] = std::move(baseline.rates);
   }
 }
 
@@ -109,8 +133,13 @@ double Derived::number(const RunResult& run, std::string_view field) const {
   const auto found = speed_up_.find(&run);
   if (found == speed_up_.end()) return kUnknown;
   if (field == "speed_up") return found->second;
-  if (field == "efficiency") return found->second / static_cast<double>(trainers(run));
+  if (field == "efficiency") return found->second / cores(run);
   return kUnknown;
+}
+
+double Derived::cores(const RunResult& run) const {
+  const auto found = cores_.find(&run);
+  return found == cores_.end() ? kUnknown : found->second;
 }
 
 std::map<int, double> Derived::baseline(const lab::RunResult& run) const {

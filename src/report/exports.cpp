@@ -28,8 +28,10 @@ std::string_view ending(FileFormat format) {
 std::vector<ExportFile> table_files(const lab::Results& results, FileFormat format) {
   const Material material(results);
   std::vector<ExportFile> files;
-  for (const lab::TableSpec& spec : spec_of(results).tables) {
-    const Table table = table_of(material, spec, part_id("table", spec.name));
+  const lab::ReportSpec spec = spec_of(results);
+  const std::vector<std::string> ids = part_ids("table", names_of(spec.tables));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Table table = table_of(material, spec.tables[i], ids[i]);
     std::string text = format == FileFormat::csv        ? table_csv(table)
                        : format == FileFormat::markdown ? table_markdown(table)
                                                         : table_latex(table);
@@ -43,8 +45,10 @@ std::vector<ExportFile> plot_files(const lab::Results& results, FileFormat forma
   const Material material(results);
   RunFolders folders;
   std::vector<ExportFile> files;
-  for (const lab::PlotSpec& spec : spec_of(results).plots) {
-    const Plot plot = plot_of(material, folders, spec, part_id("plot", spec.name));
+  const lab::ReportSpec spec = spec_of(results);
+  const std::vector<std::string> ids = part_ids("plot", names_of(spec.plots));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Plot plot = plot_of(material, folders, spec.plots[i], ids[i]);
     for (const chart::Chart& one : plot.charts) {
       files.push_back({fmt::format("{}.{}", one.id, ending(format)),
                        format == FileFormat::svg ? chart::drawn_as_svg(one, look) : chart::drawn_as_pdf(one, look)});

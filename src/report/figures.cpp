@@ -143,6 +143,8 @@ std::string column_text(double value, const ColumnFormat& format) {
   return format.digits == 0 ? records::count_text(shown) : fmt::format("{:.{}f}", shown, format.digits);
 }
 
+namespace {
+
 std::string part_id(const std::string& kind, std::string_view name) {
   std::string result;
   for (const char c : name) {
@@ -155,6 +157,21 @@ std::string part_id(const std::string& kind, std::string_view name) {
   }
   while (!result.empty() && result.back() == '-') result.pop_back();
   return kind + "-" + (result.empty() ? "part" : result);
+}
+
+}  // namespace
+
+std::vector<std::string> part_ids(const std::string& kind, const std::vector<std::string>& names) {
+  std::vector<std::string> ids;
+  for (const std::string& name : names) {
+    const std::string plain = part_id(kind, name);
+    std::string id = plain;
+    for (int number = 2; std::find(ids.begin(), ids.end(), id) != ids.end(); ++number) {
+      id = fmt::format("{}-n{}", plain, number);  // charts of a plot have its id with "-2"
+    }
+    ids.push_back(std::move(id));
+  }
+  return ids;
 }
 
 std::string capital(std::string text) {

@@ -34,8 +34,16 @@ struct ColumnFormat {
 ColumnFormat column_format(const std::vector<double>& values, lab::Unit unit, const std::vector<double>& beside = {});
 std::string column_text(double value, const ColumnFormat& format);
 
-/// Returns the id of a table or plot: "plot-two-axes" for a plot called "Two axes".
-std::string part_id(const std::string& kind, std::string_view name);
+/// Returns the ids of tables or plots with these names, no two alike: "plot-two-axes" for a plot called "Two axes".
+std::vector<std::string> part_ids(const std::string& kind, const std::vector<std::string>& names);
+
+/// Returns the names of tables or plots.
+template <typename Spec>
+std::vector<std::string> names_of(const std::vector<Spec>& specs) {
+  std::vector<std::string> names;
+  for (const Spec& spec : specs) names.push_back(spec.name);
+  return names;
+}
 
 /// "accuracy" -> "Accuracy".
 std::string capital(std::string text);

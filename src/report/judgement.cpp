@@ -31,10 +31,10 @@ bool in_step(const RunResult& run) {
   return run.text("mode") != "async" && run.text("aggregate").empty() && run.plan.cluster.faults.empty();
 }
 
-/// Returns the baseline's rates by repeat, and the number of trainers, if all members share them.
+/// Returns the baseline's rates by repeat, and the members' cores in those of the baseline, if all members share them.
 struct Baseline {
   Repeats rates;
-  double trainers = 0;
+  double cores = 0;
 };
 
 Baseline baseline_of(const Observations& members) {
@@ -42,9 +42,9 @@ Baseline baseline_of(const Observations& members) {
   for (const Observation& member : members) {
     if (member.derived == nullptr) return {};
     const Repeats rates = member.derived->baseline(*member.run);
-    const auto count = static_cast<double>(trainers(*member.run));
-    if (all.rates.empty()) all = {rates, count};
-    if (rates != all.rates || count != all.trainers) return {};
+    const double cores = member.derived->cores(*member.run);
+    if (all.rates.empty()) all = {rates, cores};
+    if (rates != all.rates || cores != all.cores) return {};
   }
   return all;
 }
@@ -141,7 +141,7 @@ Estimate estimate_of(const Observations& members, std::string_view field) {
   if (field == "speed_up" || field == "efficiency") {
     const Baseline baseline = baseline_of(members);
     const Estimate ratio = statistics::ratio_of(repeats_of(members, "examples_per_second"), baseline.rates);
-    if (ratio.has_value()) return statistics::scaled(ratio, field == "speed_up" ? 1 : 1 / baseline.trainers);
+    if (ratio.has_value()) return statistics::scaled(ratio, field == "speed_up" ? 1 : 1 / baseline.cores);
   }
   return one_tells(members, field) ? statistics::exactly(mean_of(members, field))
                                    : statistics::mean_of(repeats_of(members, field));

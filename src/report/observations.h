@@ -21,9 +21,9 @@ struct Stat {
 };
 Stat stat_of(const std::vector<double>& values);
 
-/// speed_up and efficiency, which need a baseline: a run of the same group with the same varied settings, except those
-/// of the cluster, with one trainer and, if possible, the same mode and strategy. They compare rates, so that their
-/// means over repeats are the case's rate relative to the baseline's.
+/// speed_up and efficiency (per core), which need a baseline: a run of the same group with the same varied settings,
+/// except those of the cluster, with one trainer and, if possible, the same mode and strategy. They compare rates, so
+/// that their means over repeats are the case's rate relative to the baseline's.
 class Derived {
  public:
   explicit Derived(const lab::Results& results);
@@ -31,9 +31,12 @@ class Derived {
   [[nodiscard]] double number(const lab::RunResult& run, std::string_view field) const;
   /// Returns the examples per second of the baseline's runs, by repeat; empty without a baseline.
   [[nodiscard]] std::map<int, double> baseline(const lab::RunResult& run) const;
+  /// Returns how many times the cores of its baseline the run's trainers use; NaN if that is not known.
+  [[nodiscard]] double cores(const lab::RunResult& run) const;
 
  private:
   std::map<const lab::RunResult*, double> speed_up_;
+  std::map<const lab::RunResult*, double> cores_;
   std::map<const lab::RunResult*, std::map<int, double>> baselines_;
 };
 

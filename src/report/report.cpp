@@ -62,8 +62,9 @@ class Page {
 
   void add_tables() {
     std::string body;
-    for (const lab::TableSpec& spec : spec_.tables) {
-      const Table table = table_of(material_, spec, part_id("table", spec.name));
+    const std::vector<std::string> ids = part_ids("table", names_of(spec_.tables));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const Table table = table_of(material_, spec_.tables[i], ids[i]);
       body += table_html(table);
       add_below(table.id, table.title);
       if (table.rows.empty()) continue;
@@ -82,8 +83,10 @@ class Page {
       if (!singles.empty()) body += "<div class=\"cards\">" + singles + "</div>";
       singles.clear();
     };
-    for (const lab::PlotSpec& spec : spec_.plots) {
-      const std::string id = part_id("plot", spec.name);
+    const std::vector<std::string> ids = part_ids("plot", names_of(spec_.plots));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const lab::PlotSpec& spec = spec_.plots[i];
+      const std::string& id = ids[i];
       const std::string title = plot_title(material_, spec);
       const Plot plot = plot_of(material_, folders_, spec, id);
       add_below(id, title);

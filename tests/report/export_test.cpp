@@ -64,6 +64,17 @@ TEST(TableFiles, MarkdownKeepsItsColumns) {
   EXPECT_THAT(markdown, HasSubstr("| :--- | ---: | ---: | ---: | ---: | ---: |"));
 }
 
+TEST(Files, NamesThatDifferInSignsOnlyHaveFilesOfTheirOwn) {
+  lab::Results results = results_of("64");
+  for (const char* name : {"By-batch", "by batch!"}) {
+    results.experiment.report.tables.push_back(results.experiment.report.tables[0]);
+    results.experiment.report.tables.back().name = name;
+  }
+  std::vector<std::string> names;
+  for (const ExportFile& file : table_files(results, FileFormat::csv)) names.push_back(file.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("table-by-batch.csv", "table-by-batch-n2.csv", "table-by-batch-n3.csv"));
+}
+
 TEST(PlotFiles, EachChartIsAFile) {
   lab::Results results = results_of("64");
   lab::PlotSpec bars;

@@ -492,7 +492,7 @@ TEST(Reasons, AreLeftOutWhereTheyExplainNothing) {
 /// Makes a run with roles, which tell how many train.
 MadeRun crew(int workers, int batch, double rate, int repeat = 1) {
   MadeRun run{.varied = {{"batch", std::to_string(batch)}},
-              .values = {{"examples_per_second", rate}, {"epoch_seconds", 1}},
+              .values = {{"examples_per_second", rate}, {"epoch_seconds", 1}, {"train_cores", workers}},
               .repeat = repeat};
   if (workers == 1) run.roles = {{"process", "host", {}}};
   for (int i = 0; workers > 1 && i < workers; ++i) run.roles.push_back({fmt::format("worker:{}", i), "host", {}});
@@ -513,6 +513,21 @@ TEST(SpeedUp, IsAgainstTheRunOfOneTrainerThatIsElseTheSame) {
   EXPECT_THAT(check(results, {at_least("speed_up", 64, 2)}).sentences.at(0), HasSubstr("2.50,"));
   EXPECT_THAT(check(results, {at_least("efficiency", 32, 0.5)}).sentences.at(0), HasSubstr("66.67"));
   EXPECT_EQ(check(results, {at_least("speed_up", 8, 1)}).verdict, Verdict::unjudged);
+}
+
+TEST(SpeedUp, EfficiencyIsPerCoreOrUnknown) {
+  const auto judged = [](const std::vector<MadeRun>& runs) {
+    lab::Results results = repeated(runs);
+    return check(results, {at_least("efficiency", 32, 0.5)});
+  };
+  MadeRun one = crew(1, 32, 3);
+  MadeRun three = crew(3, 32, 6);
+  one.values["train_cores"] = 3;  // of three threads: the hardware of three workers of one thread
+  EXPECT_THAT(judged({one, three}).sentences.at(0), AllOf(HasSubstr("fficiency per core"), HasSubstr("200.00 %")));
+  for (MadeRun* run : {&one, &three}) run->values.erase("train_cores");
+  EXPECT_EQ(judged({one, three}).verdict, Verdict::unjudged);
+  for (MadeRun* run : {&one, &three}) run->varied.emplace_back("threads", "1");  // alike by the settings
+  EXPECT_THAT(judged({one, three}).sentences.at(0), HasSubstr("66.67"));
 }
 
 TEST(SpeedUp, OfRunsOnHostsIsAgainstOneProcess) {

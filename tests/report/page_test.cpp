@@ -258,9 +258,10 @@ TEST(Plot, FacetsShareTheirAxis) {
 }
 
 TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {
-  MadeRun one{.label = "one", .values = {{"examples_per_second", 3}}, .roles = {{"process", "", {}}}};
+  MadeRun one{
+      .label = "one", .values = {{"examples_per_second", 3}, {"train_cores", 1}}, .roles = {{"process", "", {}}}};
   MadeRun three{.label = "three",
-                .values = {{"examples_per_second", 6}},
+                .values = {{"examples_per_second", 6}, {"train_cores", 3}},
                 .roles = {{"worker:0", "", {}}, {"worker:1", "", {}}, {"worker:2", "", {}}}};
   lab::Results results = made_results({one, three});
   results.experiment.report.plots = {plot(lab::PlotKind::speed_up, "", {})};
@@ -270,7 +271,7 @@ TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {
   EXPECT_EQ(charts[0]["series"][0]["x"], nlohmann::json({1, 3}));
   EXPECT_EQ(charts[0]["series"][0]["y"], nlohmann::json({1, 2}));
   EXPECT_EQ(charts[0]["title"], "Speed-up");
-  EXPECT_EQ(charts[1]["title"], "Speed-up: efficiency per trainer");
+  EXPECT_EQ(charts[1]["title"], "Speed-up: efficiency per core");
   EXPECT_EQ(charts[0]["series"][1]["name"], "ideal");
   EXPECT_EQ(charts[0]["series"][1]["y"], nlohmann::json({1, 3}));
 }
