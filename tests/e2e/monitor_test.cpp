@@ -26,6 +26,19 @@ TEST_F(MonitorProgram, TheProgramsOutputAndExitCodeAreItsOwnAndATableFollows) {
   }
 }
 
+TEST_F(MonitorProgram, AProgramThatEndsBeforeTheFirstSampleHasMemoryToo) {
+  // It lives on for some times as long as it took until its memory was full.
+  const std::string script =
+      "import time; x = bytearray(b'x') * 200_000_000; time.sleep(0.2 + 8 * "
+      "time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID))";
+  const Ended ended = run({"monitor", "--every", "3600", "--", "python3", "-c", script});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const size_t at = ended.err.find("peak memory 2");
+  EXPECT_THAT(ended.err.substr(std::min(at, ended.err.size())),
+              ::testing::MatchesRegex("peak memory 2[0-9][0-9] MB.*\n"));
+  EXPECT_THAT(ended.err, HasSubstr("\nmemory "));
+}
+
 TEST_F(MonitorProgram, AnEarlierFileIsNeverOverwritten) {
   EXPECT_EQ(run({"monitor", "--", "true"}).code, 0);
   EXPECT_EQ(run({"monitor", "--", "/bin/true"}).code, 0);

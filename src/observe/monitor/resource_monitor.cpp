@@ -25,6 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kBriefShare = 0.1;  ///< share of the interval between samples
+constexpr std::chrono::milliseconds kFirstGlimpse(5);
 constexpr double kShortestEvery = 0.001;
 constexpr double kLongestEvery = 86400;
 
@@ -58,12 +59,16 @@ class ResourceMonitor::Impl {
  private:
   Reading read();
   void run();
+  bool wait_until(Clock::time_point moment);
+  void watch_beginning(Clock::time_point first_sample);
+  void glimpse();
   void look();
   void warn_once(const std::string& text);
 
   const MonitorOptions options_;
   bool warned_ = false;  ///< declared before csv_, which may warn while it is made
   std::unique_ptr<ProcessReader> process_;
+  ProcessTotals seen_;  ///< another process when it still ran
   NodeReader node_;
   GpuReader gpus_;
   Sampler sampler_;
@@ -102,16 +107,40 @@ Reading ResourceMonitor::Impl::read() {
   return reading;
 }
 
+/// Returns whether the monitor is asked to stop, at the latest at this moment.
+bool ResourceMonitor::Impl::wait_until(Clock::time_point moment) {
+  const base::MutexLock lock(mutex_);
+  while (!stopping_ && Clock::now() < moment) wake_.wait_for(mutex_, moment - Clock::now());
+  return stopping_;
+}
+
+/// Looks at the memory of another process, again and again after twice the time: a process that ends before the first
+/// sample has none any more.
+void ResourceMonitor::Impl::watch_beginning(Clock::time_point first_sample) {
+  const Clock::time_point begun = Clock::now();
+  bool stopping = false;
+  for (Clock::duration after = kFirstGlimpse; !stopping && begun + after < first_sample; after *= 2) {
+    stopping = wait_until(begun + after);
+    if (!stopping) glimpse();
+  }
+}
+
+void ResourceMonitor::Impl::glimpse() {
+  try {
+    const ProcessTotals now = process_->read();
+    if (!std::isnan(now.rss_bytes)) seen_ = now;
+  } catch (const std::exception& error) {
+    warn_once(fmt::format("monitor: {}", error.what()));
+  }
+}
+
 void ResourceMonitor::Impl::run() {
   pthread_setname_np(pthread_self(), "monitor");
   const auto every = std::chrono::duration_cast<Clock::duration>(options_.every);
   Clock::time_point next = Clock::now() + every;
+  if (options_.pid != 0 && options_.pid != getpid()) watch_beginning(next);
   for (bool last = false; !last;) {
-    {
-      const base::MutexLock lock(mutex_);
-      while (!stopping_ && Clock::now() < next) wake_.wait_for(mutex_, next - Clock::now());
-      last = stopping_;
-    }
+    last = wait_until(next);
     try {
       look();
     } catch (const std::exception& error) {
@@ -124,7 +153,13 @@ void ResourceMonitor::Impl::run() {
 
 void ResourceMonitor::Impl::look() {
   Sample sample;
-  sample.values = sampler_.advance(read());
+  Reading reading = read();
+  if (std::isnan(reading.process.rss_bytes)) {  // it has ended
+    reading.process.rss_bytes = seen_.rss_bytes;
+    reading.process.threads = seen_.threads;
+  }
+  seen_ = {};
+  sample.values = sampler_.advance(std::move(reading));
   sample.time = now_since_1970();
   sample.seconds = sampler_.seconds();
   const double interval = sampler_.interval();
