@@ -168,7 +168,7 @@ ModelDescription describe(const DescribeRequest& request) {
   description.name = model.name;
   description.description = model.description;
   description.options = nn::resolve_options(model, request.options);
-  description.image = model.image;
+  description.image = request.image.rank() > 0 ? request.image : model.image;
   description.batch = request.batch;
   description.optimizer =
       request.optimizer.empty() ? nn::defaults_for(model, description.options).optimizer : request.optimizer;
@@ -176,7 +176,7 @@ ModelDescription describe(const DescribeRequest& request) {
   const int64_t classes = request.classes > 0 ? request.classes : model.classes;
   Graph graph;
   const nn::ModelGraph built =
-      nn::build(graph, model, {request.batch, true, model.image, classes, description.options});
+      nn::build(graph, model, {request.batch, true, description.image, classes, description.options});
   const std::vector<graph::Value> gradients = ops::gradients(built.loss);
   description.parameters = graph.parameter_count();
   description.parameter_table = graph.parameters();

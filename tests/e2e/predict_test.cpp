@@ -99,6 +99,7 @@ TEST_F(Predict, EvalOfAnotherCsvKeepsTheLabelColumnAndAsksForTheSameClasses) {
   EXPECT_THAT(succeed({"eval", "c-1", "--dataset", "same.csv"}).out, HasSubstr("accuracy"));
   EXPECT_THAT(succeed({"eval", "c-1", "--dataset", "titled.csv", "--label-column", "animal"}).out,
               HasSubstr("accuracy"));
+  EXPECT_THAT(succeed({"describe", "c-1"}).out, AllOf(HasSubstr("rows of 2 values, batch 2\n"), HasSubstr("[2, 2]")));
   EXPECT_THAT(fail({"eval", "c-1", "--dataset", "other.csv"}, 2),
               HasSubstr("was trained on classes cat, dog; other.csv has cow, dog"));
 }

@@ -1,10 +1,12 @@
 // lockstep describe: a model's layers and costs.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 
+#include "checkpoint/checkpoint_store.h"
 #include "command.h"
 #include "command_line.h"
 #include "inspect/describe.h"
@@ -84,21 +86,45 @@ void print_kernels(const terminal::Terminal& terminal, const inspect::ModelDescr
   terminal::print("\n{}", table.text(terminal));
 }
 
-/// Returns the request for a model, or for a run's model as it was trained.
-inspect::DescribeRequest request_for(const std::string& name, settings::Configuration& configuration) {
-  inspect::DescribeRequest request;
+/// Returns the folder of a run that the name means; empty if it means a model.
+std::string run_folder(const std::string& name, std::span<const nn::ModelDef> models) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(name, ignored)) {
+  if (std::filesystem::is_directory(name, ignored)) return run::find_run(name, "runs");
+  const bool model = std::any_of(models.begin(), models.end(), [&](const auto& def) { return def.name == name; });
+  const std::string folder = "runs/" + name;
+  return !model && std::filesystem::exists(folder + "/config.yaml", ignored) ? folder : "";
+}
+
+/// Takes the examples' shape and the classes from the run's newest checkpoint, if it has one that can be read: those of
+/// own data are not the model's.
+void add_data_shape(const std::string& folder, inspect::DescribeRequest& request) {
+  try {
+    std::string path;
+    const checkpoint::CheckpointHeader header =
+        checkpoint::CheckpointStore(folder + "/checkpoints").load_newest(path).header;
+    request.image = header.image;
+    request.classes = header.classes;
+  } catch (const Error&) {
+  }
+}
+
+/// Returns the request for a model, or for a run's model as it was trained.
+inspect::DescribeRequest request_for(const std::string& name, std::span<const nn::ModelDef> models,
+                                     settings::Configuration& configuration) {
+  inspect::DescribeRequest request;
+  const std::string folder = run_folder(name, models);
+  if (folder.empty()) {
     request.model = &configuration.model(name);
     request.batch = request.model->defaults.batch;
     return request;
   }
-  configuration.resume_from(run::find_run(name, "runs") + "/config.yaml");
+  configuration.resume_from(folder + "/config.yaml");
   const settings::Settings run = configuration.resolve();
   request.model = &configuration.model(run.model);
   request.options = run.options;
   request.batch = run.batch;
   request.optimizer = settings::value_text(run, "optimizer");
+  add_data_shape(folder, request);
   return request;
 }
 
@@ -109,7 +135,7 @@ int run_describe(const DescribeArguments& arguments, std::span<const nn::ModelDe
   if (!arguments.options.empty()) settings::assign(settings, options, arguments.options, "--options");
   settings::assign(settings, *settings::find_setting("precision"), arguments.precision, "--precision");
   settings::Configuration configuration(models);  // owns the model if it is a file
-  inspect::DescribeRequest request = request_for(arguments.model, configuration);
+  inspect::DescribeRequest request = request_for(arguments.model, models, configuration);
   for (const auto& [option, value] : settings.options) request.options[option] = value;
   if (arguments.batch > 0) request.batch = arguments.batch;
   if (!arguments.optimizer.empty()) request.optimizer = arguments.optimizer;
@@ -132,7 +158,9 @@ void add_describe(const Command& program, Invocation& invocation) {
   const Command app =
       program.add_command("describe", "Show a model's layers, shapes, parameters, arithmetic and memory");
   const auto arguments = std::make_shared<DescribeArguments>();
-  app.add_option("MODEL", arguments->model, "A name from `lockstep models`, a model file or a run's folder").required();
+  app.add_option("MODEL|RUN", arguments->model,
+                 "A name from `lockstep models`, a model file, or a run's folder or name")
+      .required();
   app.add_number("--batch", arguments->batch, "Examples per batch [the model's]", 1);
   app.add_option("--options", arguments->options, "Options of the model, separated by commas").type_name("KEY=VALUE");
   app.add_option("--optimizer", arguments->optimizer, "Optimizer whose state is counted [the model's]")
