@@ -161,7 +161,10 @@ void print_table(const RunsArguments& arguments, const Listed& listed, const std
     table.add(std::move(cells));
   }
   if (arguments.columns.empty()) table.drop_empty_columns();
-  terminal::write_out(table.text(terminal, std::max<size_t>(terminal::Terminal::width(), 60), 1));
+  // A pipe gets one line for each run, for grep and awk.
+  const bool screen = ::isatty(STDOUT_FILENO) == 1;
+  terminal::write_out(screen ? table.text(terminal, std::max<size_t>(terminal::Terminal::width(), 60), 1)
+                             : table.text(terminal));
 }
 
 int list_runs(const RunsArguments& arguments) {

@@ -22,6 +22,9 @@ export async function get(path) {
   throw answer.status === 404 ? new Gone(reason) : new Error(reason || `status ${answer.status}`);
 }
 
+// Returns a text with the parts between backticks as code.
+export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
+
 export const runLink = (id) => `#/run/${encodeURIComponent(id)}`;
 export const kMostCompared = 16;  // the server refuses more
 export const compareLink = (ids) => `#/compare/${ids.map(encodeURIComponent).join(",")}`;

@@ -1,5 +1,5 @@
 // One run: its figures, curves, phases, what limited it, its roles and settings.
-import {badge, choice, compareLink, el, get, keep, notice, runBadge} from "./dom.js";
+import {badge, choice, compareLink, el, get, keep, marked, notice, runBadge} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
 import {progressBar} from "./columns.js";
@@ -35,12 +35,12 @@ function tiles({results, learning_rate}) {
 
 function why(value) {
   const evidence = value.evidence.filter((row) => row.text);
-  return el("div", {class: "card why"}, el("h2", {}, "What limited it"), el("p", {class: "lead"}, value.headline),
-    value.sentences.length ? el("p", {class: "soft"}, value.sentences.join(" ")) : null,
+  return el("div", {class: "card why"}, el("h2", {}, "What limited it"), el("p", {class: "lead"}, marked(value.headline)),
+    value.sentences.length ? el("p", {class: "soft"}, marked(value.sentences.join(" "))) : null,
     el("div", {class: "split"},
       evidence.length ? el("div", {}, el("h3", {}, "Evidence"), el("dl", {class: "facts"},
         evidence.map((row) => [el("dt", {}, row.what), el("dd", {class: "number"}, row.text)]).flat())) : null,
-      value.suggestions.length ? el("div", {}, el("h3", {}, "To try"), el("ul", {}, value.suggestions.map((text) => el("li", {}, text)))) : null));
+      value.suggestions.length ? el("div", {}, el("h3", {}, "To try"), el("ul", {}, value.suggestions.map((text) => el("li", {}, marked(text))))) : null));
 }
 
 function rolesTable(roles) {
