@@ -67,7 +67,7 @@ TEST(LocalLaunch, MembersThatTakeAllCoresAreEachKeptToTheirOwn) {
     cores.push_back(role.command.cores.front());
   }
   EXPECT_EQ(cores, base::share_of_cores(0, 1));
-  job.shares = launch::share_cores(base::available_cores() + 1, workers);
+  job.shares = launch::share_cores(base::available_cores() + 1, workers, 1);
   EXPECT_TRUE(launch::local_roles(job)[0].command.cores.empty()) << "a core is free: they may move";
   job.shares = launch::share_cores(base::available_cores(), workers, 2);
   EXPECT_TRUE(launch::local_roles(job)[0].command.cores.empty()) << "more threads than cores";

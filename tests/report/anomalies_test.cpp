@@ -32,9 +32,10 @@ std::vector<std::string> found(const std::string& csv, const Fields& keys, const
   return anomalies({figures, keys, columns, [&](const std::string&, const std::vector<size_t>&) { return same_here; }});
 }
 
-/// Returns what is found in all tables of an experiment file, without any run.
+/// Returns what is found in all tables of an experiment file, without any run. Its nodes may be too large for this
+/// machine.
 std::map<std::string, std::vector<std::string>> found_in(const std::string& file) {
-  const lab::Experiment experiment = lab::load_experiment(file, "");
+  const lab::Experiment experiment = lab::load_experiment(file, "", {.overrides = {.settings = {}, .local = true}});
   std::map<std::string, std::vector<std::string>> texts;
   for (const lab::TableSpec& table : experiment.report.tables) {
     const Reported figures(lab::value_of(experiment.reported, table.reported), table.reported_columns,
