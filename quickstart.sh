@@ -101,6 +101,7 @@ study_line=""
 if [[ "$dataset" == mnist ]]; then
   study="$(typed "$lockstep" lab run experiments/study-3.yaml --scale quick "${data[@]}")"
   allowed="$("$lockstep" info | sed -n 's/^emulate *//p')"
+  (($(nproc) > 1)) || allowed="no: its nodes need 1.5 cores"
   if [[ "$allowed" == yes ]]; then
     study_line="  a published study, emulated machines   $study"
   else

@@ -134,7 +134,12 @@ void check_faults(const RunPlan& plan, const cluster::Spec* spec, size_t nodes) 
 void check_emulation(const RunPlan& plan, size_t nodes, bool machine) {
   if (plan.cluster.emulate.empty()) return;
   const std::vector<emulate::NodeSpec> specs = emulate::parse_nodes(plan.cluster.emulate, nodes);
-  if (machine) emulate::check_fits(specs, base::available_cores(), base::machine_memory());
+  if (!machine) return;
+  try {
+    emulate::check_fits(specs, base::available_cores(), base::machine_memory());
+  } catch (const UsageError& e) {
+    throw UsageError(fmt::format("{} (--local runs processes of this machine instead)", e.what()));
+  }
 }
 
 /// Throws UsageError; `place` is then the place of that part of the cluster in the file, if given.

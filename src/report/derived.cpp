@@ -62,14 +62,14 @@ double cores_over(const RunResult& run, const RunResult& baseline) {
   return same_each(run, baseline) ? static_cast<double>(trainers(run)) : kUnknown;
 }
 
-struct Baseline {
+struct SpeedBaseline {
   std::map<int, double> rates;  ///< by repeat
   double cores = kUnknown;      ///< of the run, in those of the baseline
 };
 
 /// Returns the baseline of a run. One that exchanges in the same way is preferred, and one process to a worker with a
 /// server.
-Baseline baseline_of(const lab::Results& results, const RunResult& run) {
+SpeedBaseline speed_baseline_of(const lab::Results& results, const RunResult& run) {
   const lab::Values settings = compared_settings(run);
   std::array<std::map<int, std::vector<double>>, 4> rates;  // best kind of baseline first
   std::array<std::map<int, std::vector<double>>, 4> disturbed;
@@ -86,7 +86,7 @@ Baseline baseline_of(const lab::Results& results, const RunResult& run) {
   for (size_t place = 0; place < rates.size(); ++place) {
     if (rates.at(place).empty()) rates.at(place) = disturbed.at(place);
   }
-  Baseline baseline;
+  SpeedBaseline baseline;
   const auto* const best = std::find_if(rates.begin(), rates.end(), [](const auto& some) { return !some.empty(); });
   if (best == rates.end()) return baseline;
   for (const auto& [repeat, all] : *best) baseline.rates[repeat] = records::mean(all);
@@ -121,7 +121,7 @@ size_t trainers(const RunResult& run) {
 Derived::Derived(const lab::Results& results) {
   for (const RunResult& run : results.runs) {
     if (run.state != lab::RunState::done) continue;
-    Baseline baseline = baseline_of(results, run);
+    SpeedBaseline baseline = speed_baseline_of(results, run);
     const double ratio = run.number("examples_per_second") / mean_of(baseline.rates);
     if (known(ratio)) speed_up_[&run] = ratio;
     cores_[&run] = baseline.cores;

@@ -221,7 +221,7 @@ TEST(Experiment, ClustersLargerThanThisMachineAreRefusedWithTheArithmetic) {
   const int cores = base::available_cores();
   const std::string text =
       kBase + "cases: [{layout: PW-W-W-W}]\ncluster: {emulate: {cores: " + std::to_string(cores) + "}}\n";
-  EXPECT_THAT(refusal(text), AllOf(StartsWith("test.yaml:4:20: run e: "), HasSubstr("4 nodes")));
+  EXPECT_THAT(refusal(text), AllOf(StartsWith("test.yaml:4:20: run e: "), HasSubstr("4 nodes"), HasSubstr("--local")));
 }
 
 TEST(Experiment, ANameThatIsTooLongIsRefusedWithTheLimit) {

@@ -14,6 +14,8 @@ PROGRAM, NUMBER = sys.argv[1], int(sys.argv[2])
 EXPERIMENT = pathlib.Path(__file__).parents[2] / "experiments" / f"study-{NUMBER}.yaml"
 # Reason why studies cannot use emulated nodes here; they then use processes of this machine.
 WHY_LOCAL = json.loads(subprocess.run([PROGRAM, "info", "--json"], capture_output=True, check=True).stdout)["emulate"]
+if len(os.sched_getaffinity(0)) < 2:
+    WHY_LOCAL = "no: the nodes of the studies do not fit into one core"
 LOCAL = WHY_LOCAL != "yes"
 HAS_MNIST = (pathlib.Path(os.environ.get("LOCKSTEP_DATA", "")) / "mnist").is_dir()
 
