@@ -9,9 +9,17 @@
 namespace lockstep::ps {
 
 ContributionsFile::ContributionsFile(std::string path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
   if (!file_.open()) base::throw_io_error("create", path_, errno);
+  cut_torn_row();
   if (::lseek(file_.get(), 0, SEEK_END) == 0) write("version,row,rows,member,examples,loss_sum,batches\n");
+}
+
+/// Removes a last row without an end, which a full disk or a kill leaves: the next row would continue it.
+void ContributionsFile::cut_torn_row() const {
+  off_t end = ::lseek(file_.get(), 0, SEEK_END);
+  for (char last = 0; end > 0 && ::pread(file_.get(), &last, 1, end - 1) == 1 && last != '\n';) --end;
+  if (::ftruncate(file_.get(), end) != 0) base::throw_io_error("write", path_, errno);
 }
 
 void ContributionsFile::add(uint64_t version, const std::vector<Contributed>& contributions) {

@@ -23,13 +23,14 @@ struct Contributed {
 
 class ContributionsFile {
  public:
-  /// Opens the file and appends to an existing one. Throws IoError.
+  /// Opens the file and appends to the whole rows of an existing one. Throws IoError.
   explicit ContributionsFile(std::string path);
   /// Appends the rows of one version. Columns: version, number of the row (from 1), rows of the version, member,
   /// examples, loss sum, batches as "pass:begin-end+begin-end" with spaces between.
   void add(uint64_t version, const std::vector<Contributed>& contributions);
 
  private:
+  void cut_torn_row() const;
   void write(const std::string& text) const;
 
   std::string path_;

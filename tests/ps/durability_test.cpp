@@ -5,10 +5,12 @@
 #include <zlib.h>
 
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
+#include "ps/contributions.h"
 #include "ps/parameter_shard.h"
 #include "ps/shard_support.h"
 
@@ -232,6 +234,21 @@ TEST(Durability, AfterTheMachineStartedAnewOnlyASyncedStateCounts) {
       expect_version(ParameterShard(options), 2);
     }
   }
+}
+
+TEST(Durability, ARowOfTheRecordThatAFullDiskCutOffIsNotContinued) {
+  const TempDir folder;
+  const std::string path = folder / "contributions.csv";
+  const std::vector<Contributed> made{{0, 10, 0.5, {{2, {{30, 40}}}}}};
+  const auto tear = [&](const std::string& text) { std::ofstream(path, std::ios::trunc) << text; };
+  ContributionsFile(path).add(1, made);
+  const std::string whole = get_file(path);
+  tear(whole + "2,1,1,0,10,0.5,2:4");
+  ContributionsFile(path).add(2, made);
+  EXPECT_EQ(get_file(path), whole + "2,1,1,0,10,0.5,2:30-40\n");
+  tear("version,row");
+  ContributionsFile(path).add(1, made);
+  EXPECT_EQ(get_file(path), whole);
 }
 
 TEST(Durability, AStateHasOneOwner) {
