@@ -34,12 +34,14 @@ AskingThread::AskingThread(Answering answering, Idle idle)
     : answering_(std::move(answering)), idle_(std::move(idle)), thread_([this] { run(); }) {}
 
 AskingThread::~AskingThread() {
-  {
-    const base::MutexLock lock(mutex_);
-    ended_ = true;
-    wake_.notify_all();
-  }
+  end();
   thread_.join();
+}
+
+void AskingThread::end() {
+  const base::MutexLock lock(mutex_);
+  ended_ = true;
+  wake_.notify_all();
 }
 
 void AskingThread::ask(std::optional<Swap> swap, Register::Done done) {

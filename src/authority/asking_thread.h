@@ -32,6 +32,8 @@ class AskingThread {
   AskingThread& operator=(const AskingThread&) = delete;
 
   void ask(std::optional<Swap> swap, Register::Done done);
+  /// Gives up all questions: no answer is passed on any more, but one that is being passed on now.
+  void end();
 
  private:
   struct Waiting {

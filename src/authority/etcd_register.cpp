@@ -49,37 +49,62 @@ bool is_final(httplib::Error error) {
 
 class EtcdRegister::Connection {
  public:
-  Connection(const EtcdOptions& options, size_t endpoint)
-      : endpoint_(endpoint),
-        client_(
-            (options.authority.empty() ? "http://" : "https://") +
-                base::join_address(options.address.endpoints[endpoint].host, options.address.endpoints[endpoint].port),
-            options.certificate, options.key) {
-    client_.set_keep_alive(true);
-    client_.set_follow_location(false);
+  /// `limit` must outlive it.
+  Connection(const EtcdOptions& options, size_t endpoint, TimeLimit& limit)
+      : endpoint_(endpoint), host_(options.address.endpoints[endpoint].host), limit_(limit) {
+    client_ = std::make_unique<httplib::Client>((options.authority.empty() ? "http://" : "https://") +
+                                                    base::join_address(host_, options.address.endpoints[endpoint].port),
+                                                options.certificate, options.key);
+    client_->set_keep_alive(true);
+    client_->set_follow_location(false);
+    client_->set_socket_options([&limit](int socket) { limit.watch(socket); });
     if (options.authority.empty()) return;
-    client_.set_ca_cert_path(options.authority.c_str());
-    client_.enable_server_certificate_verification(true);
+    client_->set_ca_cert_path(options.authority.c_str());
+    client_->enable_server_certificate_verification(true);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    const base::NoBrokenPipe no_signal;
+    client_.reset();
+    limit_.forget();
   }
 
   [[nodiscard]] size_t endpoint() const { return endpoint_; }
 
   /// Posts; `status` and `body` are what came. They may be whole although the result is an error: etcd ends the body of
-  /// an error with trailers, which this library does not read.
-  httplib::Error post(const EtcdRequest& request, const std::string& token, std::chrono::milliseconds at_most,
-                      int& status, std::string& body) {
-    client_.set_connection_timeout(at_most);
-    client_.set_read_timeout(at_most);
-    client_.set_write_timeout(at_most);
+  /// an error with trailers, which this library does not read. Returns in time, whatever the server does.
+  httplib::Error post(const EtcdRequest& request, const std::string& token, Clock::time_point until,
+                      const std::function<bool()>& given_up, int& status, std::string& body) {
+    httplib::Error error = httplib::Error::Connection;
+    if (addresses_.empty()) addresses_ = resolve_until(host_, until, given_up);
+    // A name may have several addresses; the first one that answers is used from then on.
+    for (size_t tried = 0; tried < addresses_.size() && status == 0 && Clock::now() < until && !given_up(); ++tried) {
+      client_->set_hostname_addr_map({{host_, addresses_.front()}});
+      const auto part = (until - Clock::now()) / (addresses_.size() - tried);
+      client_->set_connection_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(part));
+      error = post_once(request, token, until, status, body);
+      const bool elsewhere = error == httplib::Error::Connection || error == httplib::Error::ConnectionTimeout;
+      if (!elsewhere) break;
+      std::rotate(addresses_.begin(), addresses_.begin() + 1, addresses_.end());
+    }
+    return error;
+  }
+
+ private:
+  httplib::Error post_once(const EtcdRequest& request, const std::string& token, Clock::time_point until, int& status,
+                           std::string& body) {
+    const auto at_most = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    client_->set_read_timeout(at_most);
+    client_->set_write_timeout(at_most);
     httplib::Request asked;
     asked.method = "POST";
     asked.path = request.path;
     asked.body = request.body;
     asked.headers = {{"Content-Type", "application/json"}, {"Accept-Encoding", "identity"}, {"User-Agent", "lockstep"}};
     if (!token.empty()) asked.headers.emplace("Authorization", token);
-    const Clock::time_point until = Clock::now() + at_most;
-    asked.content_receiver = [&body, until](const char* data, size_t size, uint64_t, uint64_t) {
-      if (body.size() + size > kLargestAnswer || Clock::now() > until) return false;
+    asked.content_receiver = [&body](const char* data, size_t size, uint64_t, uint64_t) {
+      if (body.size() + size > kLargestAnswer) return false;
       body.append(data, size);
       return true;
     };
@@ -87,14 +112,16 @@ class EtcdRegister::Connection {
       status = response.status;
       return true;
     };
-    return client_.send(asked).error();
+    limit_.begin(until);
+    const httplib::Error error = client_->send(asked).error();
+    return limit_.end() && error != httplib::Error::Success ? httplib::Error::Read : error;
   }
-  /// Ends a question under way. Any thread.
-  void stop() { client_.stop(); }
 
- private:
   const size_t endpoint_;
-  httplib::Client client_;
+  const std::string host_;
+  TimeLimit& limit_;
+  std::vector<std::string> addresses_;  ///< of its host, as numbers
+  std::unique_ptr<httplib::Client> client_;
 };
 
 EtcdRegister::EtcdRegister(EtcdOptions options)
@@ -104,9 +131,9 @@ EtcdRegister::EtcdRegister(EtcdOptions options)
       thread_([this](const Question& question) { return answer(question); }) {}
 
 EtcdRegister::~EtcdRegister() {
-  const base::MutexLock lock(mutex_);
+  thread_.end();
   ending_ = true;
-  if (asking_) asking_->stop();
+  limit_.stop();
 }
 
 void EtcdRegister::check_files(const EtcdOptions& options) {
@@ -124,7 +151,7 @@ void EtcdRegister::check_files(const EtcdOptions& options) {
 
 /// Asks the servers one after the other, each for its part of the time.
 Answer EtcdRegister::answer(const Question& question) {
-  const Clock::time_point until = Clock::now() + kAnswerWithin * 9 / 10;
+  const Clock::time_point until = Clock::now() + options_.within;
   const size_t servers = options_.address.endpoints.size();
   std::string why;
   for (size_t tried = 0; tried < servers && !ending_; ++tried) {
@@ -177,15 +204,14 @@ base::Status EtcdRegister::log_in(size_t endpoint, Clock::time_point until) {
 base::Result<std::string> EtcdRegister::post(const EtcdRequest& request, size_t endpoint, Clock::time_point until) {
   const base::NoBrokenPipe no_signal;  // OpenSSL writes without MSG_NOSIGNAL
   if (!connection_ || connection_->endpoint() != endpoint) {
-    connection_ = std::make_unique<Connection>(options_, endpoint);
+    connection_ = std::make_unique<Connection>(options_, endpoint, limit_);
   }
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-  if (left.count() <= 0) return base::Failure{.kind = base::FailureKind::timeout, .text = "no answer"};
-  if (!set_asking(connection_.get())) return base::Failure{.kind = base::FailureKind::interrupted, .text = "the end"};
+  if (Clock::now() >= until) return base::Failure{.kind = base::FailureKind::timeout, .text = "no answer"};
+  if (ending_) return base::Failure{.kind = base::FailureKind::interrupted, .text = "the end"};
   std::string body;
   int status = 0;
-  const httplib::Error failed = connection_->post(request, token_, left, status, body);
-  set_asking(nullptr);
+  const httplib::Error failed = connection_->post(
+      request, token_, until, [this] { return ending_.load(); }, status, body);
   const bool whole = failed == httplib::Error::Success;
   if (!whole) connection_.reset();
   if (!whole && (status == 0 || status == kOk)) {
@@ -199,13 +225,6 @@ base::Result<std::string> EtcdRegister::post(const EtcdRequest& request, size_t 
     return base::Failure{.kind = base::FailureKind::usage, .text = error.text};
   if (error.remedy == EtcdRemedy::log_in) return base::Failure{.kind = base::FailureKind::refused, .text = error.text};
   return base::Failure{.kind = base::FailureKind::unreachable, .text = error.text};
-}
-
-/// Returns false if this client ends.
-bool EtcdRegister::set_asking(Connection* connection) {
-  const base::MutexLock lock(mutex_);
-  asking_ = connection;
-  return !ending_;
 }
 
 }  // namespace lockstep::authority

@@ -11,6 +11,7 @@
 
 #include "authority/asking_thread.h"
 #include "authority/etcd_messages.h"
+#include "authority/time_limit.h"
 
 namespace lockstep::authority {
 
@@ -22,6 +23,7 @@ struct EtcdOptions {
   std::string key;            ///< file of its private key (PEM)
   std::string user;           ///< empty: do not log in
   std::string password = {};  ///< the password of `user`
+  std::chrono::milliseconds within = kAnswerWithin * 9 / 10;  ///< longest time to an answer
 };
 
 class EtcdRegister final : public Register {
@@ -47,16 +49,14 @@ class EtcdRegister final : public Register {
   base::Result<Answer> ask(const Question& question, size_t endpoint, Clock::time_point until);
   base::Result<std::string> post(const EtcdRequest& request, size_t endpoint, Clock::time_point until);
   base::Status log_in(size_t endpoint, Clock::time_point until);
-  bool set_asking(Connection* connection);
 
   const EtcdOptions options_;
   const std::string name_;
   const std::string key_;
   size_t endpoint_ = 0;  ///< the one to ask first
   std::string token_;    ///< proof of the login, from etcd
+  TimeLimit limit_;      ///< of all that its connection does
   std::unique_ptr<Connection> connection_;
-  base::Mutex mutex_;
-  Connection* asking_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;  ///< a question is under way there
   std::atomic<bool> ending_ = false;
   AskingThread thread_;
 };

@@ -21,7 +21,10 @@ constexpr size_t kLongestLine = size_t{1} << 20U;
 LauncherRegister::LauncherRegister(std::function<void(const std::string&)> tell, int input)
     : tell_(std::move(tell)), input_(input), thread_([this](const Question& question) { return answer(question); }) {}
 
-LauncherRegister::~LauncherRegister() { ending_ = true; }
+LauncherRegister::~LauncherRegister() {
+  thread_.end();
+  ending_ = true;
+}
 
 Answer LauncherRegister::answer(const Question& question) {
   const Clock::time_point until = Clock::now() + kAnswerWithin * 9 / 10;

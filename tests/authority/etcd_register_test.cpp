@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "authority/race.h"
 #include "cluster/certificate.h"
@@ -177,6 +179,110 @@ TEST_F(Etcd, OverTlsBothSidesShowCertificates) {
   without.certificate = without.key = "";
   EtcdRegister unknown(without);
   EXPECT_EQ(read_now(unknown).outcome, Outcome::unanswered);
+}
+
+/// Takes connections, and answers each with a beginning and then a drop from time to time, until the other side hangs
+/// up or there have been very many.
+class DrippingServer {
+ public:
+  DrippingServer(std::string beginning, std::string drop) : beginning_(std::move(beginning)), drop_(std::move(drop)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] {
+      for (int there = 0; (there = ::accept(listener_, nullptr, nullptr)) >= 0; ::close(there)) drip(there);
+    });
+  }
+  ~DrippingServer() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  [[nodiscard]] EtcdOptions options() const {
+    EtcdOptions options;
+    options.address = parse_etcd_address("etcd://127.0.0.1:" + std::to_string(port_));
+    options.job = "the-job";
+    options.within = std::chrono::milliseconds(600);
+    return options;
+  }
+  [[nodiscard]] bool drips() const { return drips_; }
+  /// True if some other side did not hang up.
+  [[nodiscard]] bool ran_dry() const { return ran_dry_; }
+
+ private:
+  void drip(int there) {
+    EXPECT_EQ(::send(there, beginning_.data(), beginning_.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(beginning_.size()));
+    for (int i = 0; i < 1000; ++i) {
+      if (::send(there, drop_.data(), drop_.size(), MSG_NOSIGNAL) < 0) return;
+      drips_ = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ran_dry_ = true;
+  }
+  const std::string beginning_;
+  const std::string drop_;
+  const int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int port_ = 0;
+  std::atomic<bool> drips_ = false;
+  std::atomic<bool> ran_dry_ = false;
+  std::thread thread_;
+};
+
+/// A file with a certificate to trust.
+struct AuthorityFile {
+  AuthorityFile() {
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    name = folder + "/ca.pem";
+    std::ofstream(name) << cluster::make_authority().certificate;
+  }
+  ~AuthorityFile() { std::filesystem::remove_all(folder); }
+  AuthorityFile(const AuthorityFile&) = delete;
+  AuthorityFile& operator=(const AuthorityFile&) = delete;
+
+  std::string folder = std::filesystem::temp_directory_path() / "lockstep-etcd-XXXXXX";
+  std::string name;
+};
+
+TEST(EtcdTime, AServerThatDripsCannotHoldAQuestion) {
+  DrippingServer headers("HTTP/1.1 200 OK\r\n", "X-More: to come\r\n");
+  DrippingServer body("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", " ");
+  DrippingServer handshake({"\x16\x03\x03\x40\x00", 5}, std::string(1, '\0'));
+  EtcdOptions with_tls = handshake.options();
+  const AuthorityFile authority;
+  with_tls.authority = authority.name;
+  EtcdRegister first(headers.options());
+  EtcdRegister second(body.options());
+  EtcdRegister third(with_tls);
+  for (Register* const client :
+       {static_cast<Register*>(&first), static_cast<Register*>(&second), static_cast<Register*>(&third)}) {
+    const Answer answer = read_now(*client);
+    EXPECT_EQ(answer.outcome, Outcome::unanswered);
+    EXPECT_THAT(answer.failure.message(), ::testing::EndsWith(": no answer"));
+  }
+  for (const DrippingServer* const server : {&headers, &body, &handshake}) {
+    EXPECT_TRUE(server->drips());
+    EXPECT_FALSE(server->ran_dry());
+  }
+}
+
+TEST(EtcdTime, ARegisterThatEndsDoesNotWaitForAHandshake) {
+  DrippingServer handshake({"\x16\x03\x03\x40\x00", 5}, std::string(1, '\0'));
+  EtcdOptions options = handshake.options();
+  const AuthorityFile authority;
+  options.authority = authority.name;
+  options.within = std::chrono::hours(1);
+  {
+    EtcdRegister client(options);
+    client.read([](const Answer&) { ADD_FAILURE() << "no answer is told after the end"; });
+    while (!handshake.drips()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_FALSE(handshake.ran_dry());
 }
 
 TEST(EtcdFiles, AreCheckedAtTheStart) {
