@@ -54,13 +54,15 @@ std::optional<Group> parse_group(std::string_view text) {
   if (!take_number(text, 10, group.number) || !take_mark(text, ' ')) return std::nullopt;
   if (!take_number(text, 16, group.id) || !take_mark(text, ' ')) return std::nullopt;
   if (text == "-") return group;
+  std::vector<Seat> seats;
   do {
     Seat seat;
-    const int least = group.seats.empty() ? 0 : group.seats.back().member + 1;
+    const int least = seats.empty() ? 0 : seats.back().member + 1;
     if (!take_seat(text, seat) || seat.member < least || seat.member >= kMostMembers) return std::nullopt;
-    group.seats.push_back(seat);
+    seats.push_back(seat);
   } while (take_mark(text, ','));
   if (!text.empty()) return std::nullopt;
+  group.seats = std::move(seats);
   return group;
 }
 

@@ -30,7 +30,7 @@ bool RegisterKeeper::dead(int member) const {
 }
 
 bool RegisterKeeper::vacant() const {
-  const std::vector<authority::Seat>& seats = cell_.group().seats;
+  const authority::Seats& seats = cell_.group().seats;
   return std::all_of(seats.begin(), seats.end(), [this](const authority::Seat& seat) { return dead(seat.member); });
 }
 

@@ -43,6 +43,30 @@ TEST(Fence, AGroupThatIsBrokenKeepsNothing) {
   EXPECT_EQ(check_after(world, 0.5), "group 1 has broken up");
 }
 
+TEST(Fence, AnInterruptedMemberForWhomTheNextGroupWaitedKeepsItsFiles) {
+  for (const AssemblyRules& rules : {AssemblyRules{}, registered()}) {
+    World world = running(2, rules);
+    const auto deliver_all = [&] {
+      while (world.deliver([](size_t) { return 0; })) {
+      }
+    };
+    world.form_all();
+    for (int i = 0; i < 20 && !(world.at(0).connecting && world.at(1).connecting); ++i) {
+      deliver_all();
+      for (const int member : {0, 1}) {
+        if (!world.at(member).connecting) world.work(member);
+      }
+    }
+    ASSERT_TRUE(world.at(0).connecting && world.at(1).connecting);
+    world.work(1);
+    deliver_all();
+    ASSERT_EQ(world.assembly(1).group().number, 2U) << "it makes no step without member 0";
+    world.assembly(0).withdraw(true);
+    world.at(0).connecting.reset();
+    EXPECT_EQ(check_after(world, 0.5), "");
+  }
+}
+
 TEST(Fence, AProcessThatWasStoppedLooksAroundFirst) {
   World world = running(3);
   world.pass(1);

@@ -105,6 +105,22 @@ TEST(Start, OneMemberOfALargeClusterSumsUpWhomAllWaitFor) {
   }
 }
 
+TEST(Death, InALargeClusterALossIsToldOnceHoweverOftenItHappens) {
+  AssemblyRules large;
+  large.relayed = true;
+  World world = running(12, large);
+  for (int i = 0; i < 50; ++i) {
+    world.sever(3, 5);
+    world.join(3, 5);
+  }
+  world.sever(3, 5);
+  EXPECT_TRUE(world.at(3).log_lines.empty()) << "others lead";
+  for (const int member : {0, 1, 2}) world.kill(member);
+  std::map<std::string, int> told;
+  for (const LogLine& line : world.at(3).log_lines) ++told[line.text.substr(0, line.text.find(" at "))];
+  EXPECT_EQ(told, (std::map<std::string, int>{{"worker:0", 1}, {"worker:1", 1}, {"worker:2", 1}, {"worker:5", 1}}));
+}
+
 TEST(Start, OneThatIsStillGettingReadyJoinsLater) {
   World world(3);
   world.start_all();
@@ -389,7 +405,7 @@ TEST(Progress, OfACheckpointIsWorthMoreThanFewerStepsOfALiveMember) {
 TEST(Promise, IsGivenForNoNumberThatItHasLeft) {
   World world = running(3);
   world.form(1);
-  const std::vector<Seat> seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
+  const Seats seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
   world.assembly(1).receive(0, Proposal{1, seats}, world.now());
   EXPECT_FALSE(world.assembly(1).take_preparation()) << "it was in group 1 and has left it";
   world.assembly(1).receive(0, Proposal{2, seats}, world.now());
@@ -399,8 +415,8 @@ TEST(Promise, IsGivenForNoNumberThatItHasLeft) {
 TEST(Promise, IsGivenToOneProposerAtATime) {
   World world = running(3);
   world.form(1);
-  const std::vector<Seat> seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
-  const std::vector<Seat> others{{1, world.at(1).incarnation}, {2, world.at(2).incarnation}};
+  const Seats seats{{0, world.at(0).incarnation}, {1, world.at(1).incarnation}};
+  const Seats others{{1, world.at(1).incarnation}, {2, world.at(2).incarnation}};
   world.assembly(1).receive(0, Proposal{2, seats}, world.now());
   ASSERT_TRUE(world.assembly(1).take_preparation());
   world.assembly(1).receive(2, Proposal{3, others}, world.now());

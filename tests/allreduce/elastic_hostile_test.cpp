@@ -106,11 +106,12 @@ TEST_F(Stranger, ThatActsAsANeighbourInALargeClusterAndSendsNonsenseIsGivenUp) {
   start(0);
   using elastic::Kind;
   const std::string status = elastic::encode(elastic::Message(elastic::MemberStatus{}));
+  const auto known = std::make_shared<const elastic::KnownStatus>(elastic::KnownStatus{{}, status});
   const std::vector<std::pair<Kind, std::string>> nonsense{
       {Kind::status, status},
       {Kind::sightings, "xyz"},
-      {Kind::sightings, encode(elastic::RelayFrame(elastic::Sightings{{{5, 1, {}, status, {2, 5}}}}))},
-      {Kind::sightings, encode(elastic::RelayFrame(elastic::Sightings{{{1, 1, {}, status, {1}}}}))},
+      {Kind::sightings, encode(elastic::RelayFrame(elastic::Sightings{{{5, 1, known, {2, 5}}}}))},
+      {Kind::sightings, encode(elastic::RelayFrame(elastic::Sightings{{{1, 1, known, {1}}}}))},
       {Kind::departures, encode(elastic::RelayFrame(elastic::Departures{{{12, 1, "", false}}}))},
       {Kind::parcel, encode(elastic::RelayFrame(elastic::Parcel{1, 1, {0}, 7, "xyz"}))},
       {Kind::follow, ""},

@@ -17,7 +17,6 @@ namespace lockstep::allreduce::elastic {
 namespace {
 
 constexpr uint16_t kAnyKind = static_cast<uint16_t>(Kind::refusal);
-constexpr size_t kMostChildren = 8;
 
 class Cluster {
  public:
@@ -115,10 +114,9 @@ class Cluster {
     const std::optional<int> next = at(member).relay->next_try(time);
     if (!next) return;
     EXPECT_LT(*next, member);
-    const bool full = alive(*next) && children_of(*next) >= kMostChildren;
-    const int last = full ? *at(*next).links.rbegin() : -1;
-    if (last > member) cut(*next, last, "");  // lower numbers come first
-    if (!alive(*next) || (full && last < member)) {
+    const Relay::Room room = alive(*next) ? at(*next).relay->room_for(member) : Relay::Room{};
+    if (room.drop >= 0) cut(*next, room.drop, "");  // lower numbers come first
+    if (!room.granted) {
       at(member).relay->tried(*next, time);
       if (!alive(*next)) at(member).relay->confirm_dead(*next);
       return collect(member);
@@ -138,14 +136,9 @@ class Cluster {
     for (const auto& [one, other] : {std::pair(member, *next), std::pair(*next, member)}) {
       at(one).links.insert(other);
       at(one).most_links = std::max(at(one).most_links, at(one).links.size());
-      at(one).relay->link_up(other);
+      at(one).relay->link_up(other, time);
       collect(one);
     }
-  }
-
-  size_t children_of(int member) {
-    const std::set<int>& links = at(member).links;
-    return static_cast<size_t>(std::distance(links.upper_bound(member), links.end()));
   }
 
   void flush(int from, int to) {
@@ -237,7 +230,7 @@ TEST(Relay, MembersOfEverySizeFindEachOtherOverFewConnections) {
     expect_all_see_all(cluster);
     size_t links = 0;
     for (int member = 0; member < size; ++member) {
-      EXPECT_LE(cluster.at(member).most_links, kMostChildren + 1);
+      EXPECT_LE(cluster.at(member).most_links, static_cast<size_t>(kMostChildren + 1));
       EXPECT_LE(cluster.at(member).links.size(), static_cast<size_t>(kChildren + 1)) << "all have their best parents";
       links += cluster.at(member).links.size();
     }
@@ -281,6 +274,19 @@ TEST(Relay, ADeathIsNewsForAllAndThoseBehindItAreNotLost) {
   }
 }
 
+TEST(Relay, AMemberThatIsTakenForDeadIsBackWithoutARestart) {
+  Cluster cluster(14, 4);
+  for (int member = 0; member < 14; ++member) cluster.start(member);
+  cluster.pass(3);
+  // A firewall answers in the place of worker 0, and of worker 13, whose parent loses it at the same time.
+  cluster.cut(1, 5, "connection reset");
+  cluster.at(5).relay->confirm_dead(0);
+  cluster.cut(4, 13, "no heartbeat for 5.0 s");
+  cluster.at(4).relay->confirm_dead(13);
+  cluster.pass(6);
+  expect_all_see_all(cluster);
+}
+
 TEST(Relay, WithoutAnyWayAMemberIsLostAfterAWhile) {
   Cluster cluster(12, 3);
   for (int member = 0; member < 12; ++member) cluster.start(member);
@@ -302,6 +308,62 @@ TEST(Relay, WithoutAnyWayAMemberIsLostAfterAWhile) {
   EXPECT_EQ(
       lost(relay.take_news()),
       (std::map<int, std::string>{{4, "the way to it broke"}, {5, "the way to it broke"}, {6, "the way to it broke"}}));
+}
+
+std::shared_ptr<const KnownStatus> known(const MemberStatus& status) {
+  return std::make_shared<const KnownStatus>(KnownStatus{status, encode(Message(status))});
+}
+
+/// Says that `member` can be reached through neighbour 1.
+Sightings behind_one(int member, uint64_t sequence) {
+  MemberStatus status;
+  status.incarnation = 5;
+  return {{{member, sequence, known(status), {1, member}}}};
+}
+
+TEST(Relay, WhatWaitsForMembersThatAreCutOffHasABoundInBytes) {
+  Relay relay(0, 12);
+  relay.link_up(1, 100);
+  for (const int member : {4, 5}) relay.take(1, behind_one(member, 1), 100);
+  relay.link_down(1, "no heartbeat for 5.0 s", 110);
+  const size_t each = size_t{1} << 20;
+  for (char letter = 'a'; letter <= 'z'; ++letter) relay.post({4, 5}, kAnyKind, std::string(each, letter));
+  relay.take_frames();
+  relay.link_up(1, 111);
+  for (const int member : {4, 5}) {
+    relay.take(1, behind_one(member, 2), 111);
+    std::string letters;
+    for (const auto& [peer, frame] : relay.take_frames()) {
+      const auto* const parcel = std::get_if<Parcel>(&frame);
+      if (parcel == nullptr) continue;
+      EXPECT_EQ(parcel->to, std::vector<int>{member});
+      letters += parcel->content.front();
+    }
+    EXPECT_EQ(letters, "lmnopqrstuvwxyz") << "the newest, in order";
+  }
+  relay.post({4, 4}, kAnyKind, "once");
+  const auto frames = relay.take_frames();
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(std::get<Parcel>(frames.front().second).to, std::vector<int>{4});
+}
+
+TEST(Relay, AParentThatEndsEveryConnectionIsTriedMoreRarely) {
+  Relay relay(1, 12);
+  double time = 100;
+  relay.tried(0, time - 10);
+  int tries = 0;
+  for (; time < 160; time += 0.01) {
+    if (relay.next_try(time) != 0) continue;
+    ++tries;
+    relay.link_up(0, time);
+    relay.link_down(0, "it sent an invalid message", time);
+  }
+  EXPECT_LT(tries, 40);
+  EXPECT_GT(tries, 20);
+  relay.link_up(0, time);
+  relay.link_down(0, "connection closed", time + 60);
+  EXPECT_EQ(relay.next_try(time + 60), std::nullopt);
+  EXPECT_EQ(relay.next_try(time + 60.3), 0) << "the pause is short again";
 }
 
 TEST(Relay, InRandomHistoriesAllFindEachOtherOnceTheFaultsEnd) {
@@ -352,12 +414,12 @@ TEST(Relay, FramesSurviveTheWire) {
   MemberStatus status;
   status.incarnation = 5;
   status.earlier = true;
-  const Sighting sighting{3, 9, status, encode(Message(status)), {1, 4, 3}};
+  const Sighting sighting{3, 9, known(status), {1, 4, 3}};
   const RelayFrame frame = decode_relayed(Kind::sightings, encode(RelayFrame(Sightings{{sighting}})), 1, 12);
   const Sighting& read = std::get<Sightings>(frame).all.at(0);
   EXPECT_EQ(read.member, 3);
   EXPECT_EQ(read.sequence, 9U);
-  EXPECT_EQ(read.status, status);
+  EXPECT_EQ(read.known->status, status);
   EXPECT_EQ(read.path, sighting.path);
 }
 
@@ -372,14 +434,16 @@ TEST(Relay, FramesThatMakeNoSenseAreRefused) {
   const auto refused = [](const RelayFrame& frame, int from) {
     EXPECT_THROW(decode_relayed(kind_of(frame), encode(frame), from, 12), DataError);
   };
-  const std::string status = encode(Message(MemberStatus{}));
-  refused(Sightings{{{12, 1, {}, status, {1, 12}}}}, 1);
-  refused(Sightings{{{3, 1, {}, status, {}}}}, 1);
-  refused(Sightings{{{3, 1, {}, status, {2, 3}}}}, 1);
-  refused(Sightings{{{3, 1, {}, status, {1, 4}}}}, 1);
-  refused(Sightings{{{3, 1, {}, "nonsense", {1, 3}}}}, 1);
+  const auto status = known({});
+  const auto nonsense = std::make_shared<const KnownStatus>(KnownStatus{{}, "nonsense"});
+  refused(Sightings{{{12, 1, status, {1, 12}}}}, 1);
+  refused(Sightings{{{3, 1, status, {}}}}, 1);
+  refused(Sightings{{{3, 1, status, {2, 3}}}}, 1);
+  refused(Sightings{{{3, 1, status, {1, 4}}}}, 1);
+  refused(Sightings{{{3, 1, nonsense, {1, 3}}}}, 1);
   refused(Departures{{{-1, 1, "", false}}}, 1);
   refused(Parcel{1, 1, {55}, kAnyKind, small_message()}, 1);
+  refused(Parcel{1, 1, {5, 6, 5}, kAnyKind, small_message()}, 1);
   refused(Parcel{1, 1, {0}, 999, small_message()}, 1);
   refused(Parcel{1, 1, {5}, kAnyKind, "nonsense"}, 1);  // whoever passes it on would be blamed
   EXPECT_THROW(decode_relayed(Kind::follow, "", 1, 12), DataError);

@@ -300,7 +300,7 @@ void write_allreduce_messages(const std::string& folder) {
   add(0, status);
   status.reach = {0, 1, 3};
   add(1, status);
-  const std::vector<Seat> seats{{0, 0}, {1, 1}, {2, 0}};
+  const Seats seats{{0, 0}, {1, 1}, {2, 0}};
   add(0, Proposal{1, seats});
   Decision decision;
   decision.group = {1, 77, seats};

@@ -25,6 +25,7 @@ constexpr uint32_t kMemberPhases = 6;
 /// Two parts of a broken network may use the same number for their groups, never the same id.
 using authority::Group;
 using authority::Seat;
+using authority::Seats;
 
 struct MemberStatus {
   uint64_t incarnation = 0;
@@ -38,14 +39,14 @@ struct MemberStatus {
   bool knows_end = false;    ///< it knows that everything is written
   bool interrupted = false;  ///< a user interrupted it, or another member of its group
   Group group;               ///< the latest group in which it was connected
-  std::vector<int> reach;    ///< members that it is connected to, ascending
+  std::vector<int> reach;    ///< members that it is connected to, ascending; left out if members pass on messages
 
   friend bool operator==(const MemberStatus&, const MemberStatus&) = default;
 };
 
 struct Proposal {
   uint64_t number = 0;
-  std::vector<Seat> seats;
+  Seats seats;
 };
 
 struct Acceptance {

@@ -46,7 +46,7 @@ MemberStatus Assembly::status() const {
   status.knows_end = knows_end_;
   status.interrupted = interrupted_;
   status.group = group_;
-  for (int member = 0; member < rules_.members; ++member) {
+  for (int member = 0; member < rules_.members && !rules_.relayed; ++member) {
     if (at(member).here) status.reach.push_back(member);
   }
   return status;
@@ -112,19 +112,19 @@ void Assembly::peer_lost(int member, const std::string& why, double now) {
       phase_ == MemberPhase::forming || phase_ == MemberPhase::connecting || phase_ == MemberPhase::running;
   const bool expected = knows_end_ || interrupted_;  // connections close when all members end
   const bool missed = trains && !expected && in_group(group_, {member, peer.status.incarnation});
-  if (missed) report_loss(fmt::format("{}: {}", name(member), why));
+  if (missed) report_loss(member, fmt::format("{}: {}", name(member), why));
   react(now);
   broadcast_status();
 }
 
 /// In a large cluster only the first one that is left says who is lost.
-void Assembly::report_loss(const std::string& line) {
-  unsaid_.push_back(line);
+void Assembly::report_loss(int member, const std::string& line) {
+  unsaid_[member] = line;
   if (!rules_.relayed || leads_survivors()) say_losses();
 }
 
 void Assembly::say_losses() {
-  for (const std::string& line : std::exchange(unsaid_, {})) log("warning", line);
+  for (const auto& [member, line] : std::exchange(unsaid_, {})) log("warning", line);
 }
 
 bool Assembly::leads_survivors() const {

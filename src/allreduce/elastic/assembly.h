@@ -206,7 +206,7 @@ class Assembly {
   void send(int to, Message message);
   void broadcast_status();
   void log(std::string level, std::string text) { log_lines_.push_back({std::move(level), std::move(text)}); }
-  void report_loss(const std::string& line);
+  void report_loss(int member, const std::string& line);
   void say_losses();
   /// True if no earlier member of the latest group is present.
   [[nodiscard]] bool leads_survivors() const;
@@ -243,7 +243,7 @@ class Assembly {
   void start_group(double now);
   [[nodiscard]] int best_source() const;
   [[nodiscard]] Decision make_decision() const;
-  [[nodiscard]] bool fits(const std::vector<Seat>& seats) const;
+  [[nodiscard]] bool fits(const Seats& seats) const;
   void review_promise(double now);
   void drop_promise();
   /// Excludes members that were new in a group that failed to connect, for a while: the others go on.
@@ -330,7 +330,7 @@ class Assembly {
   double check_since_ = -1;  ///< start of the latest check of the fence; -1: none
   double ticked_ = -1;       ///< time of the latest tick
 
-  std::vector<std::string> unsaid_;  ///< losses that another member reports
+  std::map<int, std::string> unsaid_;  ///< by member: its latest loss, which another member reports
   std::vector<Send> sends_;
   std::vector<LogLine> log_lines_;
 };

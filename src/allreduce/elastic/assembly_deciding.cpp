@@ -27,7 +27,7 @@ uint64_t unique_id(uint64_t incarnation, uint64_t number) {
 std::optional<Preparation> Assembly::take_preparation() {
   if (phase_ != MemberPhase::forming || !promise_ || promise_->asked) return std::nullopt;
   promise_->asked = true;
-  const std::vector<Seat>& seats = promise_->proposal.seats;
+  const Seats& seats = promise_->proposal.seats;
   const auto mine = std::find(seats.begin(), seats.end(), Seat{rules_.me, rules_.incarnation});
   return Preparation{promise_->proposal.number, static_cast<int>(mine - seats.begin()), static_cast<int>(seats.size())};
 }
@@ -45,7 +45,7 @@ void Assembly::prepared(uint64_t number, std::string address, double now) {
 
 void Assembly::take_acceptance(int peer, const Acceptance& acceptance, double now) {
   if (!outstanding_ || outstanding_->proposal.number != acceptance.number) return;
-  const std::vector<Seat>& seats = outstanding_->proposal.seats;
+  const Seats& seats = outstanding_->proposal.seats;
   const bool asked = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.member == peer; });
   if (!asked) return;
   outstanding_->accepted[peer] = acceptance;
@@ -167,7 +167,7 @@ void Assembly::drop_promise() {
 void Assembly::review_promise(double now) {
   if (!promise_) return;
   const uint64_t number = promise_->proposal.number;
-  const std::vector<Seat>& seats = promise_->proposal.seats;
+  const Seats& seats = promise_->proposal.seats;
   const bool gone = std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) {
     return !alive(seat) || (seat.member != rules_.me && at(seat.member).status.left >= number);
   });

@@ -26,8 +26,12 @@ std::string Assembly::why_replaced() const {
   }
   std::vector<int> here;
   for (int member = 0; member < rules_.members; ++member) {
-    const Group& other = status_of(member).group;
-    if (other.number > group_.number) {
+    const MemberStatus status = status_of(member);
+    const Group& other = status.group;
+    // After an interrupt: a group that waited for this member has made no step.
+    const bool waited = phase_ == MemberPhase::starting && in_group(other, {rules_.me, rules_.incarnation}) &&
+                        status.step <= standing_.step;
+    if (other.number > group_.number && !waited) {
       return fmt::format("{} was in group {} after group {}", short_name(member), other.number, group_.number);
     }
     const Seat* const seat = authority::seat_of(group_, member);
@@ -45,7 +49,8 @@ std::optional<std::string> Assembly::checked(double now) const {
   if (!why.empty() || rules_.authority.empty()) return why;
   const bool answered = register_.asked_at >= check_since_ && register_.read_at >= 0;
   if (!answered && now - check_since_ <= kAnswered && register_.unanswered.empty()) return std::nullopt;
-  if (answered && register_.group.number > group_.number) {
+  const bool waited = phase_ == MemberPhase::starting && in_group(register_.group, {rules_.me, rules_.incarnation});
+  if (answered && register_.group.number > group_.number && !waited) {
     return fmt::format("group {} has taken the place of group {}", register_.group.number, group_.number);
   }
   return std::string();

@@ -142,7 +142,9 @@ void Assembly::propose_if_ready(double now) {
 void Assembly::propose(const std::vector<int>& chosen, double now) {
   Proposal proposal;
   proposal.number = std::max({seen_, left_, group_.number, register_.group.number}) + 1;
-  for (const int member : chosen) proposal.seats.push_back({member, status_of(member).incarnation});
+  std::vector<Seat> seats;
+  for (const int member : chosen) seats.push_back({member, status_of(member).incarnation});
+  proposal.seats = std::move(seats);
   note_seen(proposal.number);
   outstanding_ = Outstanding{proposal, now, {}};
   promise_ = Promise{proposal, rules_.me, now};
@@ -151,7 +153,7 @@ void Assembly::propose(const std::vector<int>& chosen, double now) {
   }
 }
 
-bool Assembly::fits(const std::vector<Seat>& seats) const {
+bool Assembly::fits(const Seats& seats) const {
   for (size_t i = 0; i < seats.size(); ++i) {
     if (seats[i].member < 0 || seats[i].member >= rules_.members) return false;
     if (i > 0 && seats[i].member <= seats[i - 1].member) return false;

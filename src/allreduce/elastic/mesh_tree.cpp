@@ -19,8 +19,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookForParent{50};
 constexpr milliseconds kLookForBetter{500};
 constexpr milliseconds kToHangUp{1000};  ///< time for a neighbour to read what was sent
-/// Most members with higher numbers that a member accepts. Usually they are kChildren; more while others are missing.
-constexpr int kMostChildren = 8;
 
 PeerLink::Outgoing framed(const RelayFrame& frame) { return {header(kind_of(frame)), encode(frame)}; }
 
@@ -134,33 +132,27 @@ void Mesh::leave_parent() {
 
 // Neighbours.
 
-/// Lower numbers come first, because they have fewer members to choose from: one with a higher number must look for
-/// another parent.
 std::string Mesh::why_full(int peer) {
   if (!relays_) return {};
   if (parting_) return options_.task.str() + " ends";
-  int last = -1;
+  int drop = -1;
   {
     const base::MutexLock lock(mutex_);
-    const auto counts = [this](const auto& link) {
-      mutex_.assert_held();
-      return link.first > me_ && !dropped_.contains(link.first);
-    };
-    const auto children = std::count_if(links_.begin(), links_.end(), counts);
-    if (children < kMostChildren || links_.contains(peer)) return {};
-    last = std::find_if(links_.rbegin(), links_.rend(), counts)->first;
-    if (last < peer) return fmt::format("{} has {} neighbours, its most", options_.task.str(), children);
-    dropped_.insert(last);
-    if (links_[last] != nullptr) links_[last]->send(framed(Leaving{false}));
+    const Relay::Room room = relay_.room_for(peer);
+    if (!room.granted) return fmt::format("{} has {} neighbours, its most", options_.task.str(), room.neighbours);
+    if (room.drop < 0) return {};
+    drop = room.drop;
+    dropped_.insert(drop);
+    if (links_[drop] != nullptr) links_[drop]->send(framed(Leaving{false}));
   }
-  with_relay([last](Relay& relay) { relay.link_down(last, "", now()); });
+  with_relay([drop](Relay& relay) { relay.link_down(drop, "", now()); });
   return {};
 }
 
 void Mesh::run_tree_link(int peer, uint64_t incarnation, transport::Stream& stream) {
   PeerLink link(stream, [] { return PeerLink::Outgoing{header(Kind::beat), {}}; });
   enter(peer, link);
-  with_relay([peer](Relay& relay) { relay.link_up(peer); });
+  with_relay([peer](Relay& relay) { relay.link_up(peer, now()); });
   const std::string why = read_frames(peer, incarnation, stream, link);
   leave(peer);
   end_tree_link(peer, why);
@@ -182,7 +174,7 @@ void Mesh::end_tree_link(int peer, const std::string& why) {
 std::string Mesh::read_frames(int peer, uint64_t incarnation, transport::Stream& stream, PeerLink& link) try {
   const auto check = [&](const Sightings& sightings) {
     for (const Sighting& sighting : sightings.all) {
-      if (sighting.member == peer && sighting.path.size() == 1 && sighting.status.incarnation != incarnation)
+      if (sighting.member == peer && sighting.path.size() == 1 && sighting.known->status.incarnation != incarnation)
         throw DataError("the status comes from another process of this member");
     }
   };

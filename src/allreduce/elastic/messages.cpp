@@ -12,9 +12,9 @@ namespace {
 constexpr uint64_t kMostGroups = uint64_t{1} << 56U;  ///< largest plausible group number
 constexpr size_t kMostAddress = size_t{1} << 20;
 
-using Seats = google::protobuf::RepeatedPtrField<wire::Seat>;
+using WireSeats = google::protobuf::RepeatedPtrField<wire::Seat>;
 
-void put_seats(const std::vector<Seat>& seats, Seats& to) {
+void put_seats(const Seats& seats, WireSeats& to) {
   for (const Seat& seat : seats) {
     wire::Seat& added = *to.Add();
     added.set_member(seat.member);
@@ -22,7 +22,7 @@ void put_seats(const std::vector<Seat>& seats, Seats& to) {
   }
 }
 
-std::vector<Seat> take_seats(const Seats& seats, int members) {
+Seats take_seats(const WireSeats& seats, int members) {
   std::vector<Seat> made;
   int last = -1;
   for (const wire::Seat& seat : seats) {

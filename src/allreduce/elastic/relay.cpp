@@ -11,14 +11,16 @@ constexpr double kSettle = 1;       ///< seconds in which the best parents may s
 constexpr double kRetryBest = 0.2;  ///< seconds between attempts with one of the best, without a parent
 constexpr double kRetryAny = 1;     ///< the same with any other
 constexpr double kImprove = 2;      ///< seconds between attempts with a better one
-constexpr size_t kMostWaiting = 256;
+constexpr size_t kMostWaiting = 4096;
 constexpr size_t kMostBytes = size_t{1} << 20;  ///< approximate limit of the statuses in one frame
 
 size_t bytes_of(const Sightings& sightings) {
   size_t bytes = 0;
-  for (const Sighting& one : sightings.all) bytes += one.bytes.size();
+  for (const Sighting& one : sightings.all) bytes += one.known->bytes.size();
   return bytes;
 }
+
+size_t bytes_of(const Parcel& parcel) { return parcel.content.size() + parcel.to.size() * sizeof(int); }
 
 }  // namespace
 
@@ -53,7 +55,7 @@ void Relay::send(int peer, RelayFrame frame) {
 
 Sighting Relay::sighting_of(int member) const {
   const Member& one = at(member);
-  Sighting sighting{member, one.sequence, {}, one.bytes, {me_}};
+  Sighting sighting{member, one.sequence, one.known, {me_}};
   if (member == me_) return sighting;
   const std::vector<int>& path = one.offers.at(one.via).path;
   sighting.path.insert(sighting.path.end(), path.begin(), path.end());
@@ -68,7 +70,7 @@ void Relay::tell(int member) {
       send(peer, Sightings{{sighting_of(member)}});
       one.told.insert(peer);
     } else if (one.told.erase(peer) > 0) {
-      send(peer, Departures{{{member, one.status.incarnation, "", false}}});
+      send(peer, Departures{{{member, incarnation_of(one), "", false}}});
     }
   }
 }
@@ -76,10 +78,10 @@ void Relay::tell(int member) {
 void Relay::set_status(MemberStatus status) {
   status.reach.clear();
   Member& mine = at(me_);
-  if (mine.sequence > 0 && mine.status == status) return;
+  if (mine.known && mine.known->status == status) return;
   ++mine.sequence;
-  mine.bytes = encode(status);
-  mine.status = std::move(status);
+  std::string bytes = encode(status);
+  mine.known = std::make_shared<const KnownStatus>(KnownStatus{std::move(status), std::move(bytes)});
   tell(me_);
 }
 
@@ -89,25 +91,21 @@ void Relay::set_status(MemberStatus status) {
 void Relay::use(int member, int via) {
   Member& one = at(member);
   const Sighting& offer = one.offers.at(via);
-  if (one.here && one.status.incarnation != offer.status.incarnation) {
+  if (one.here && incarnation_of(one) != offer.known->status.incarnation) {
     one.here = false;
     add_news(member, Lost{"it was restarted"});
   }
   const bool arrives = !one.here;
   if (arrives || offer.sequence > one.sequence) {
     one.sequence = offer.sequence;
-    one.status = offer.status;
-    one.bytes = offer.bytes;
-    arrives ? add_news(member, Arrived{one.status}) : add_news(member, Told{one.status});
+    one.known = offer.known;
+    arrives ? add_news(member, Arrived{one.known->status}) : add_news(member, Told{one.known->status});
   }
   one.here = one.was_here = true;
   one.dead.reset();
   one.via = via;
   tell(member);
-  for (Parcel& parcel : std::exchange(one.waiting, {})) {
-    parcel.to = {member};
-    send(via, std::move(parcel));
-  }
+  send_kept(member, via);
 }
 
 void Relay::take_sighting(int peer, Sighting sighting, double now) {
@@ -115,8 +113,10 @@ void Relay::take_sighting(int peer, Sighting sighting, double now) {
   if (member == me_) return;
   Member& one = at(member);
   const bool useless = std::find(sighting.path.begin(), sighting.path.end(), me_) != sighting.path.end();
-  if (useless || one.dead == sighting.status.incarnation) return withdraw(peer, member, "", now);
-  const bool known = one.here && one.status.incarnation == sighting.status.incarnation;
+  // A later status shows that it lives.
+  const bool dead = one.dead == sighting.known->status.incarnation && sighting.sequence <= one.sequence;
+  if (useless || dead) return withdraw(peer, member, "", now);
+  const bool known = one.here && incarnation_of(one) == sighting.known->status.incarnation;
   const bool newer = !known || sighting.sequence > one.sequence;
   const auto before = one.offers.find(peer);
   const bool moved = before == one.offers.end() || before->second.path != sighting.path;
@@ -133,7 +133,7 @@ void Relay::withdraw(int peer, int member, const std::string& why, double now) {
   one.via = -1;
   one.cut_at = now;
   for (const int neighbour : std::exchange(one.told, {})) {
-    send(neighbour, Departures{{{member, one.status.incarnation, "", false}}});
+    send(neighbour, Departures{{{member, incarnation_of(one), "", false}}});
   }
 }
 
@@ -141,7 +141,7 @@ void Relay::withdraw(int peer, int member, const std::string& why, double now) {
 bool Relay::use_another(int member) {
   const Member& one = at(member);
   const auto worse = [&](const Sighting& sighting) {
-    return std::pair(sighting.status.incarnation != one.status.incarnation, sighting.path.size());
+    return std::pair(sighting.known->status.incarnation != incarnation_of(one), sighting.path.size());
   };
   const auto best = std::min_element(one.offers.begin(), one.offers.end(),
                                      [&](const auto& a, const auto& b) { return worse(a.second) < worse(b.second); });
@@ -154,24 +154,36 @@ void Relay::lose(int member, const std::string& why) {
   Member& one = at(member);
   one.here = false;
   one.via = -1;
-  one.waiting.clear();
+  send_kept(member, -1);
   for (const int neighbour : std::exchange(one.told, {})) {
-    send(neighbour, Departures{{{member, one.status.incarnation, why, false}}});
+    send(neighbour, Departures{{{member, incarnation_of(one), why, false}}});
   }
   add_news(member, Lost{why});
 }
 
 void Relay::mark_dead(int member, uint64_t incarnation, int told_by) {
   Member& one = at(member);
-  std::erase_if(one.offers, [&](const auto& offer) { return offer.second.status.incarnation == incarnation; });
-  if (!one.was_here || one.status.incarnation != incarnation || one.dead == incarnation) return;
+  const Departures gone{{{member, incarnation, "", true}}};
+  const auto own = one.offers.find(member);
+  if (own != one.offers.end() && own->second.known->status.incarnation == incarnation) {
+    // This one is connected with it, and knows better. It may tell all that it lives.
+    if (told_by != member) send(member, gone);
+    return;
+  }
+  std::erase_if(one.offers, [&](const auto& offer) { return offer.second.known->status.incarnation == incarnation; });
+  if (!one.was_here || incarnation_of(one) != incarnation || one.dead == incarnation) return;
   if (one.here && use_another(member)) return;
   one.dead = incarnation;
   if (one.here) lose(member, "its process is gone");
   add_news(member, Dead{});
-  for (const int neighbour : links_) {
-    if (neighbour != told_by) send(neighbour, Departures{{{member, incarnation, "", true}}});
-  }
+  for (const int neighbour : links_) send(neighbour, gone);
+}
+
+/// Others think that this process is dead, as a firewall in between refuses connections: it is not.
+void Relay::deny_death() {
+  if (!at(me_).known) return;
+  ++at(me_).sequence;
+  tell(me_);
 }
 
 bool Relay::misses(int member) const {
@@ -180,16 +192,17 @@ bool Relay::misses(int member) const {
 }
 
 void Relay::confirm_dead(int member) {
-  if (misses(member)) mark_dead(member, at(member).status.incarnation, -1);
+  if (misses(member)) mark_dead(member, incarnation_of(at(member)), -1);
 }
 
 // Neighbours.
 
-void Relay::link_up(int peer) {
+void Relay::link_up(int peer, double now) {
   links_.insert(peer);
   if (peer < me_) {
     parent_ = peer;
     had_parent_ = true;
+    at(peer).up_at = now;
   }
   Sightings all;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
@@ -205,15 +218,34 @@ void Relay::link_up(int peer) {
   if (!all.all.empty()) send(peer, std::move(all));
 }
 
+/// Lower numbers come first, because they have fewer members to choose from: one with a higher number must look for
+/// another parent.
+Relay::Room Relay::room_for(int peer) const {
+  const auto children = static_cast<int>(std::distance(links_.upper_bound(me_), links_.end()));
+  if (children < kMostChildren || links_.contains(peer)) return {true, -1, children};
+  const int last = *links_.rbegin();
+  return last < peer ? Room{false, -1, children} : Room{true, last, children};
+}
+
 void Relay::link_down(int peer, const std::string& why, double now) {
   links_.erase(peer);
-  if (parent_ == peer) parent_ = -1;
+  if (parent_ == peer) {
+    parent_ = -1;
+    pause_parent(peer, now);
+  }
   frames_.erase(std::remove_if(frames_.begin(), frames_.end(), [&](const auto& one) { return one.first == peer; }),
                 frames_.end());
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     at(member).told.erase(peer);
     withdraw(peer, member, member == peer ? why : "", now);
   }
+}
+
+/// A parent that takes connections and ends them must not be asked without a pause.
+void Relay::pause_parent(int member, double now) {
+  Member& one = at(member);
+  one.breaks = now - one.up_at < kGrace ? one.breaks + 1 : 0;
+  one.next_try = now + std::min(kRetryBest * (1 << std::min(one.breaks, 10)), kImprove);
 }
 
 void Relay::take(int peer, RelayFrame frame, double now) {
@@ -230,12 +262,15 @@ void Relay::take_all(int peer, Sightings& sightings, double now) {
 
 void Relay::take_all(int peer, const Departures& departures, double now) {
   for (const Departure& departure : departures.all) {
-    if (departure.member == me_) continue;
+    if (departure.member == me_) {
+      if (departure.dead && departure.incarnation == incarnation_of(at(me_))) deny_death();
+      continue;
+    }
     const auto& offers = at(departure.member).offers;
     const auto offer = offers.find(peer);
     if (departure.dead) {
       mark_dead(departure.member, departure.incarnation, peer);
-    } else if (offer != offers.end() && offer->second.status.incarnation == departure.incarnation) {
+    } else if (offer != offers.end() && offer->second.known->status.incarnation == departure.incarnation) {
       withdraw(peer, departure.member, departure.why, now);
     }
   }
@@ -251,13 +286,14 @@ void Relay::tick(double now) {
 // Messages.
 
 void Relay::post(const std::vector<int>& to, uint16_t kind, const std::string& content) {
-  route({me_, at(me_).status.incarnation, to, kind, content}, -1);
+  const std::set<int> each(to.begin(), to.end());
+  route({me_, incarnation_of(at(me_)), {each.begin(), each.end()}, kind, content}, -1);
 }
 
 void Relay::take_parcel(int peer, const Parcel& parcel) {
   const Member& sender = at(parcel.from);
   const bool mine = std::find(parcel.to.begin(), parcel.to.end(), me_) != parcel.to.end();
-  if (mine && parcel.from != me_ && sender.here && sender.status.incarnation == parcel.incarnation) {
+  if (mine && parcel.from != me_ && sender.here && incarnation_of(sender) == parcel.incarnation) {
     add_news(parcel.from, Received{parcel.kind, parcel.content});
   }
   route(parcel, peer);
@@ -266,17 +302,38 @@ void Relay::take_parcel(int peer, const Parcel& parcel) {
 /// Sends a parcel on, once to each neighbour that is the way to some of its receivers.
 void Relay::route(const Parcel& parcel, int from) {
   std::map<int, std::vector<int>> ways;
+  std::vector<int> later;
   for (const int member : parcel.to) {
-    Member& one = at(member);
+    const Member& one = at(member);
     if (member == me_ || !one.here) continue;
-    if (one.via >= 0 && one.via != from) {
-      ways[one.via].push_back(member);
-    } else if (one.waiting.size() < kMostWaiting) {
-      one.waiting.push_back(parcel);
-    }
+    (one.via >= 0 && one.via != from ? ways[one.via] : later).push_back(member);
   }
   for (auto& [way, members] : ways)
     send(way, Parcel{parcel.from, parcel.incarnation, members, parcel.kind, parcel.content});
+  if (!later.empty()) keep({parcel.from, parcel.incarnation, std::move(later), parcel.kind, parcel.content});
+}
+
+void Relay::keep(Parcel parcel) {
+  if (bytes_of(parcel) > kMostWaitingBytes) return;
+  waiting_bytes_ += bytes_of(parcel);
+  waiting_.push_back(std::move(parcel));
+  while (waiting_.size() > kMostWaiting || waiting_bytes_ > kMostWaitingBytes) {
+    waiting_bytes_ -= bytes_of(waiting_.front());
+    waiting_.pop_front();
+  }
+}
+
+/// Sends what waits for a member by that way; -1: drops it.
+void Relay::send_kept(int member, int via) {
+  for (Parcel& parcel : waiting_) {
+    const auto found = std::find(parcel.to.begin(), parcel.to.end(), member);
+    if (found == parcel.to.end()) continue;
+    waiting_bytes_ -= bytes_of(parcel);
+    parcel.to.erase(found);
+    if (!parcel.to.empty()) waiting_bytes_ += bytes_of(parcel);
+    if (via >= 0) send(via, Parcel{parcel.from, parcel.incarnation, {member}, parcel.kind, parcel.content});
+  }
+  std::erase_if(waiting_, [](const Parcel& parcel) { return parcel.to.empty(); });
 }
 
 // The parent.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/utf8.h"
 #include "lockstep/error.h"
 
@@ -30,7 +32,7 @@ wire::Sightings made(const Sightings& sightings) {
     wire::Sighting& one = *to.add_sightings();
     one.set_member(sighting.member);
     one.set_sequence(sighting.sequence);
-    one.set_status(sighting.bytes);
+    one.set_status(sighting.known->bytes);
     for (const int member : sighting.path) one.add_path(member);
   }
   return to;
@@ -42,8 +44,8 @@ Sightings read(const wire::Sightings& from, int sender, int members) {
     Sighting& sighting = sightings.all.emplace_back();
     sighting.member = checked_member(one.member(), members);
     sighting.sequence = one.sequence();
-    sighting.status = std::get<MemberStatus>(decode(Kind::status, one.status(), members));
-    sighting.bytes = one.status();
+    sighting.known = std::make_shared<const KnownStatus>(
+        KnownStatus{std::get<MemberStatus>(decode(Kind::status, one.status(), members)), one.status()});
     for (const int member : one.path()) sighting.path.push_back(checked_member(member, members));
     const std::vector<int>& path = sighting.path;
     const bool fits = !path.empty() && path.front() == sender && path.back() == sighting.member &&
@@ -88,7 +90,11 @@ Parcel read(const wire::Parcel& from, int members) {
   Parcel parcel;
   parcel.from = checked_member(from.from(), members);
   parcel.incarnation = from.incarnation();
-  for (const int member : from.to()) parcel.to.push_back(checked_member(member, members));
+  std::set<int> seen;
+  for (const int member : from.to()) {
+    parcel.to.push_back(checked_member(member, members));
+    if (!seen.insert(member).second) throw DataError(fmt::format("a message names member {} twice", member));
+  }
   if (from.kind() > UINT16_MAX) throw DataError(fmt::format("message of unknown kind {}", from.kind()));
   parcel.kind = static_cast<uint16_t>(from.kind());
   parcel.content = from.content();
