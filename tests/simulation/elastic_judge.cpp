@@ -21,6 +21,11 @@ void ElasticJudge::lives(Process process, uint64_t incarnation, const allreduce:
   members_[static_cast<size_t>(process)] = {incarnation, assembly, 0};
 }
 
+void ElasticJudge::dies(Process process) {
+  if (!left_.contains(process)) ++deaths_;
+  lives(process, 0, nullptr);
+}
+
 bool ElasticJudge::lives(const Seat& seat) const {
   return members_[static_cast<size_t>(seat.member)].incarnation == seat.incarnation;
 }
@@ -116,11 +121,17 @@ uint64_t ElasticJudge::applies(Process process, const Group& group, uint64_t bef
   return id;
 }
 
-void ElasticJudge::saved(Process process, uint64_t state, uint64_t group, bool summary) {
+void ElasticJudge::interrupts() {
+  if (interrupted_ < 0) interrupted_ = world_.now();
+}
+
+void ElasticJudge::saved(Process process, uint64_t state, uint64_t group, bool summary, bool interrupted) {
   if (setup_.authority && registered_.number < group) fail("a file of a group that the register never held");
+  kept_ = std::max(kept_, states_.at(state).step);
   if (!summary) return;
   const ElasticState& last = states_.at(state);
   for (const uint64_t seen : last.seen) {
+    if (interrupted) break;
     if (seen != (uint64_t{1} << static_cast<unsigned>(setup_.examples)) - 1) {
       return fail(fmt::format("{} ends at step {} without all examples", world_.name(process), last.step));
     }
@@ -154,7 +165,15 @@ void ElasticJudge::look() {
 }
 
 void ElasticJudge::look_at_end() {
-  if (final_ == 0) fail("nobody has written the results");
+  if (interrupted_ < 0) {
+    if (final_ == 0) fail("nobody has written the results");
+    return;
+  }
+  // Who ends because of an interrupt writes what its group has reached.
+  const uint64_t reached = agreed_.state == 0 ? 0 : states_.at(agreed_.state).step;
+  if (deaths_ == 0 && !setup_.allow_split && kept_ < reached) {
+    fail(fmt::format("after an interrupt only step {} of {} is kept", kept_, reached));
+  }
 }
 
 }  // namespace lockstep::simulation

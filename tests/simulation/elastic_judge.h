@@ -53,13 +53,18 @@ class ElasticJudge {
 
   // What members do.
   void lives(Process process, uint64_t incarnation, const allreduce::elastic::Assembly* assembly);
-  void dies(Process process) { lives(process, 0, nullptr); }
+  void dies(Process process);
   /// A member's group is connected. `mine`: the state that it has; `source`: the one that all go on from.
   void connected(Process process, const allreduce::elastic::Group& group, uint64_t source, const uint64_t* mine);
   /// A member applies a round of its plan to a state. Returns the state after it.
   uint64_t applies(Process process, const allreduce::elastic::Group& group, uint64_t before, const data::Plan& plan,
                    int64_t round);
-  void saved(Process process, uint64_t state, uint64_t group, bool summary);
+  /// `interrupted`: a user ended training at that state.
+  void saved(Process process, uint64_t state, uint64_t group, bool summary, bool interrupted);
+  /// A user interrupts a process.
+  void interrupts();
+  /// Time of the first interrupt; -1: none.
+  [[nodiscard]] double interrupted_at() const { return interrupted_; }
   /// A process ends by itself.
   void leaves(Process process) { left_.insert(process); }
   [[nodiscard]] bool all_left() const { return left_.size() == members_.size(); }
@@ -103,6 +108,9 @@ class ElasticJudge {
   uint64_t highest_ = 0;  ///< number of a group that has made a step
   uint64_t final_ = 0;    ///< state of the latest summary
   double ended_ = -1;
+  double interrupted_ = -1;
+  uint64_t deaths_ = 0;  ///< of processes that did not end by themselves
+  uint64_t kept_ = 0;    ///< highest step that a disk has held
   std::set<Process> left_;
   std::set<size_t> sizes_;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace lockstep::simulation {
 namespace {
@@ -14,12 +13,10 @@ using allreduce::elastic::MemberPhase;
 using allreduce::elastic::Seat;
 
 constexpr double kConnect = 30;
-constexpr double kFarewell = 20;
-constexpr double kShortFarewell = 2;
 constexpr double kLook = 0.1;
-constexpr double kNamed = 30;        ///< seconds after which a wait has a reason
-constexpr double kLauncherAsks = 5;  ///< seconds after the end in which a launcher asks others to end
-constexpr size_t kKeep = 3;
+constexpr double kNamed = 30;           ///< seconds after which a wait has a reason
+constexpr double kEngineDeadline = 60;  ///< seconds until an engine finds out that a connection is dead
+constexpr double kLauncherAsks = 25;    ///< seconds after the end in which a launcher asks others to end
 
 const char* const kStages[] = {"starts",
                                "forms a group",
@@ -30,24 +27,13 @@ const char* const kStages[] = {"starts",
                                "saves",
                                "waits for the leader's results",
                                "writes the results",
-                               "tells all of the end"};
-
-std::string file_of(uint64_t step) { return fmt::format("step-{:09}", step); }
-
-/// A checkpoint's text: "STATE GROUP ." with the dot as proof that it is whole.
-std::optional<std::pair<uint64_t, uint64_t>> parse_checkpoint(const std::string& text) {
-  const size_t space = text.find(' ');
-  if (space == std::string::npos || !text.ends_with(" .")) return std::nullopt;
-  std::pair<uint64_t, uint64_t> found;
-  std::from_chars(text.data(), text.data() + space, found.first);
-  std::from_chars(text.data() + space + 1, text.data() + text.size() - 2, found.second);
-  return found;
-}
+                               "tells all of the end",
+                               "was interrupted and tells the others"};
 
 }  // namespace
 
-ElasticMember::ElasticMember(World& world, Process me, ElasticJudge& judge, Disk* shared)
-    : world_(world), me_(me), judge_(judge), shared_(shared), peers_(static_cast<size_t>(judge.setup().members)) {}
+ElasticMember::ElasticMember(World& world, Process me, ElasticJudge& judge)
+    : world_(world), me_(me), judge_(judge), peers_(static_cast<size_t>(judge.setup().members)), engine_(world, me) {}
 
 ElasticMember::~ElasticMember() { judge_.dies(me_); }
 
@@ -70,7 +56,18 @@ void ElasticMember::start() {
   assembly_ = std::make_unique<allreduce::elastic::Assembly>(rules);
   judge_.lives(me_, incarnation_, assembly_.get());
   ticked_ = now();
-  for (int member = 0; member < me_; ++member) try_peer(member);
+  if (relayed()) {
+    tree_ = std::make_unique<ElasticTree>(
+        world_, me_, members(), incarnation_,
+        ElasticTree::Owner{[this](const allreduce::elastic::News& news) { tell(news); },
+                           [this](int member, const std::string& why) { assembly_->peer_unreachable(member, why); },
+                           [this](int member) {
+                             if (!std::exchange(peer(member).probed, true)) probe(member);
+                           }});
+    tree_->relay().set_status(assembly_->status());
+    tree_->seek();
+  }
+  for (int member = 0; member < me_ && !relayed(); ++member) try_peer(member);
   tick();
   world_.after(me_, world_.random().between(0.05, 0.5), [this] {
     form();
@@ -85,67 +82,12 @@ std::string ElasticMember::state() const {
                      assembly_->failure().empty() ? "" : ", failed: " + assembly_->failure());
 }
 
-// Checkpoints.
-
-/// Returns the number of the group that wrote it.
-uint64_t ElasticMember::read_checkpoint() {
-  const std::vector<std::string> names = disk().names();
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    if (!name->starts_with("step-")) continue;
-    const auto kept = parse_checkpoint(disk().read(*name).value_or(""));
-    if (!kept) continue;
-    state_ = kept->first;
-    here_.step = judge_.state(state_).step;
-    here_.examples = static_cast<uint64_t>(judge_.state(state_).examples);
-    here_.data = judge_.state(state_).data;
-    return kept->second;
-  }
-  return 0;
-}
-
-void ElasticMember::begin_saving(bool summary) {
-  enter_stage(summary ? Stage::finishing : Stage::saving);
-  until_ = now() + world_.disk(me_).write_delay;
-  written_ = false;
-}
-
-/// Writes, asks the fence, and renames into place.
-bool ElasticMember::work_saving() {
-  if (now() < until_) return false;
-  if (!std::exchange(written_, true)) {
-    assembly_->begin_check(now());
-    return true;
-  }
-  const std::optional<std::string> why = assembly_->checked(now());
-  if (!why) return false;
-  const bool results = stage_ == Stage::finishing;
-  if (why->empty()) {
-    const uint64_t group = assembly_->group().number;
-    const std::string name = file_of(here_.step);
-    disk().write(name, fmt::format("{} {} .", state_, group));
-    disk().sync(name);
-    std::vector<std::string> all = disk().names();
-    std::erase_if(all, [](const std::string& file) { return !file.starts_with("step-"); });
-    for (size_t i = 0; i + kKeep < all.size(); ++i) disk().remove(all[i]);
-    if (results) disk().write("summary", std::to_string(here_.step));
-    judge_.saved(me_, state_, group, results);
-    world_.note(me_, [&] { return fmt::format("keeps step {}{}", here_.step, results ? " as the result" : ""); });
-  } else {
-    world_.note(me_, [&] { return fmt::format("does not keep step {}: {}", here_.step, *why); });
-  }
-  if (!results) {
-    after_step(regroup_after_, false);
-    return true;
-  }
-  assembly_->end(now());
-  enter_stage(Stage::telling);
-  until_ = now() + kFarewell;
-  return true;
-}
-
 // The training thread.
 
-void ElasticMember::enter_stage(Stage stage) { stage_ = stage; }
+void ElasticMember::enter_stage(Stage stage) {
+  stage_ = stage;
+  since_ = now();
+}
 
 /// Passes on what the Assembly wants, and works until it has to wait.
 void ElasticMember::pump() {
@@ -154,16 +96,7 @@ void ElasticMember::pump() {
       world_.note(me_, [&] { return "says: " + line.text; });
     }
     if (const auto question = assembly_->take_question()) ask_register(*question);
-    for (allreduce::elastic::Send& out : assembly_->take_sends()) {
-      auto* const status = std::get_if<allreduce::elastic::MemberStatus>(&out.message);
-      if (status != nullptr && judge_.setup().relayed) status->reach.clear();
-      if (out.to >= 0) {
-        send_to(out.to, std::move(out.message));
-      } else if (status == nullptr || last_status_ != *status) {
-        if (status != nullptr) last_status_ = *status;
-        send_all(out.message);
-      }
-    }
+    send_out();
     if (!work()) break;
     if (!world_.alive(me_)) return;
   }
@@ -201,6 +134,8 @@ bool ElasticMember::work() {
       return work_closing();
     case Stage::telling:
       return work_telling();
+    case Stage::parting:
+      return work_parting();
   }
   return false;
 }
@@ -219,12 +154,17 @@ void ElasticMember::form() {
   in_group_ = false;
   notes_.clear();
   decision_.reset();
+  engine_.leave();
   enter_stage(Stage::forming);
   until_ = now() + kNamed;
   assembly_->form(here_, now());
 }
 
 bool ElasticMember::work_forming() {
+  if (interrupted_) {
+    part();
+    return true;
+  }
   if (!assembly_->failure().empty()) {
     if (assembly_->over()) {
       leave();
@@ -233,12 +173,18 @@ bool ElasticMember::work_forming() {
     }
     return false;
   }
-  if (judge_.ended() && world_.now() > judge_.ended_at() + kFarewell + kLauncherAsks) {
+  if (assembly_->interrupted()) {
+    part();
+    return true;
+  }
+  if (judge_.ended() && world_.now() > judge_.ended_at() + kLauncherAsks) {
     leave();
     return false;
   }
+  // A scheduler that has interrupted one process ends those that still wait for others.
+  if (judge_.interrupted_at() >= 0 && world_.now() > judge_.interrupted_at() + 4 * kLauncherAsks) interrupted_ = true;
   if (now() > until_ && assembly_->awaited().empty()) world_.fail(world_.name(me_) + " waits without a reason");
-  if (disk().read("summary") && shared_ != nullptr) assembly_->found_ending(here_.step, false, now());
+  if (judge_.setup().shared_disk) look_for_ending();
   if (const auto wanted = assembly_->take_preparation()) {
     assembly_->prepared(wanted->number, "address of " + world_.name(me_), now());
     return true;
@@ -247,22 +193,30 @@ bool ElasticMember::work_forming() {
     decision_ = std::move(decision);
     enter_stage(Stage::connecting);
     until_ = now() + kConnect;
-    for (const Seat& seat : decision_->group.seats) send_to(seat.member, EngineHello{decision_->group.id});
+    if (relayed()) {
+      engine_.begin(decision_->group);
+    } else {
+      for (const Seat& seat : decision_->group.seats) send_to(seat.member, EngineHello{decision_->group.id});
+    }
     return true;
   }
   return false;
 }
 
 bool ElasticMember::work_connecting() {
-  const std::string why = assembly_->why_give_up();
-  if (!why.empty() || now() > until_) {
+  std::string why = assembly_->why_give_up();
+  if (why.empty() && relayed()) why = engine_.broken();
+  if (!why.empty() || now() > until_ || interrupted_) {
+    engine_.leave();
     enter_stage(Stage::forming);
     until_ = now() + kNamed;
     assembly_->not_connected(why.empty() ? "no connection within 30 s" : why, now());
     return true;
   }
   const std::set<int>& heard = engines_[decision_->group.id];
+  if (relayed() && !engine_.ready()) return false;
   for (const Seat& seat : decision_->group.seats) {
+    if (relayed()) break;
     if (seat.member != me_ && !heard.contains(seat.member)) return false;
   }
   adopt();
@@ -278,7 +232,8 @@ void ElasticMember::adopt() {
   const bool holds = std::find(decision.holders.begin(), decision.holders.end(), rank) != decision.holders.end();
   const bool source = rank == decision.source;
   const bool receives = decision.transfer && !holds && !source;
-  if (source) {
+  if (source && relayed()) engine_.share({decision.group.id, state_});
+  if (source && !relayed()) {
     for (const Seat& seat : decision.group.seats) send_to(seat.member, StateSent{decision.group.id, state_});
   }
   had_state_ = here_.whole;
@@ -301,9 +256,10 @@ void ElasticMember::adopt() {
 
 bool ElasticMember::work_receiving() {
   const uint64_t group = assembly_->group().id;
+  if (relayed() && engine_.state()) states_.emplace(group, *engine_.state());
   const auto found = states_.find(group);
   if (found == states_.end()) {
-    if (assembly_->broken().empty()) return false;
+    if (!group_fails()) return false;
     if (before_.whole && before_.live) {  // keeps the state that it has
       in_group_ = false;
       here_ = before_;
@@ -329,45 +285,62 @@ void ElasticMember::begin_step() {
 bool ElasticMember::leads() const { return assembly_->group().seats.front().member == me_; }
 
 void ElasticMember::send_note() {
-  StepNote note{assembly_->group().id, state_, false, leads() && assembly_->wants_regroup()};
-  note.stop = plan_.round(rounds_).pass >= judge_.setup().passes;
+  StepNote note{assembly_->group().id, state_, false, interrupted_, leads() && assembly_->wants_regroup()};
+  note.stop = interrupted_ || plan_.round(rounds_).pass >= judge_.setup().passes;
+  enter_stage(Stage::exchanging);
+  if (relayed()) return engine_.add(note);
   notes_[{note.group, note.state}][me_] = note;
   for (const Seat& seat : assembly_->group().seats) send_to(seat.member, note);
-  enter_stage(Stage::exchanging);
+}
+
+/// Returns what all members say about the step, once it is here.
+std::optional<StepNote> ElasticMember::sum_of_step() const {
+  const uint64_t group = assembly_->group().id;
+  if (relayed()) return engine_.sum(state_);
+  const auto found = notes_.find({group, state_});
+  if (found == notes_.end() || found->second.size() < assembly_->group().seats.size()) return std::nullopt;
+  StepNote sum{group, state_, false, false, false};
+  for (const auto& [member, note] : found->second) {
+    sum.stop = sum.stop || note.stop;
+    sum.interrupted = sum.interrupted || note.interrupted;
+    sum.regroup = sum.regroup || note.regroup;
+  }
+  return sum;
+}
+
+/// True if the group's step or state cannot arrive any more.
+bool ElasticMember::group_fails() const {
+  if (!assembly_->broken().empty()) return true;
+  return relayed() && (!engine_.broken().empty() || now() - since_ > kEngineDeadline);
 }
 
 bool ElasticMember::work_exchanging() {
-  const std::map<int, StepNote>& notes = notes_[{assembly_->group().id, state_}];
-  if (notes.size() < assembly_->group().seats.size()) {
-    if (assembly_->broken().empty()) return false;
+  const std::optional<StepNote> sum = sum_of_step();
+  if (!sum) {
+    if (!group_fails()) return false;
     form();
     return true;
   }
-  bool stop = false;
-  bool regroup = false;
-  for (const auto& [member, note] : notes) {
-    stop = stop || note.stop;
-    regroup = regroup || note.regroup;
-  }
-  if (!stop) {
+  by_user_ = sum->interrupted;
+  if (!sum->stop) {
     state_ = judge_.applies(me_, assembly_->group(), state_, plan_, rounds_);
     ++rounds_;
     ++here_.step;
     here_.examples = static_cast<uint64_t>(judge_.state(state_).examples);
     world_.note(me_, [&] { return fmt::format("applies step {} of group {}", here_.step, assembly_->group().number); });
     if (leads() && here_.step % judge_.setup().checkpoint_every == 0) {
-      regroup_after_ = regroup;
+      regroup_after_ = sum->regroup;
       begin_saving(false);
       return true;
     }
   }
-  after_step(regroup, stop);
+  after_step(sum->regroup, sum->stop);
   return true;
 }
 
 void ElasticMember::after_step(bool regroup, bool stop) {
   if (stop) {
-    assembly_->close(now(), false);
+    assembly_->close(now(), by_user_);
     enter_stage(Stage::closing);
     until_ = 0;
   } else if (regroup) {
@@ -375,28 +348,6 @@ void ElasticMember::after_step(bool regroup, bool stop) {
   } else {
     begin_step();
   }
-}
-
-bool ElasticMember::work_closing() {
-  if (assembly_->knows_end()) {
-    enter_stage(Stage::telling);
-    until_ = now() + kShortFarewell;
-    return true;
-  }
-  const int leader = assembly_->leader(now());
-  if (leader >= 0 && leader != me_) return false;
-  begin_saving(true);
-  return true;
-}
-
-bool ElasticMember::work_telling() {
-  if (assembly_->may_leave(now()) || now() > until_) leave();
-  return false;
-}
-
-void ElasticMember::leave() {
-  judge_.leaves(me_);
-  world_.exit(me_);
 }
 
 }  // namespace lockstep::simulation

@@ -2,8 +2,9 @@
 // its questions to the authority played by the World. What ElasticMembership, Mesh and AllReduceExchange do with
 // threads is done here by events.
 //
-//   elastic_member.cpp            the training thread: forming groups, steps, checkpoints, the end
-//   elastic_member_network.cpp    connections, as those of the mesh
+//   elastic_member.cpp            the training thread: forming groups, steps
+//   elastic_member_ending.cpp     its checkpoints, interrupts, the end
+//   elastic_member_network.cpp    connections, as those of the mesh; a large cluster's are in elastic_tree.h
 #pragma once
 
 #include <map>
@@ -16,41 +17,12 @@
 
 #include "allreduce/elastic/assembly.h"
 #include "authority/cell.h"
+#include "simulation/elastic_engine.h"
 #include "simulation/elastic_judge.h"
+#include "simulation/elastic_tree.h"
 #include "simulation/world.h"
 
 namespace lockstep::simulation {
-
-// Messages.
-struct Greeting {
-  uint64_t incarnation = 0;
-};
-struct EngineHello {
-  uint64_t group = 0;  ///< id
-};
-/// A member's part of a step.
-struct StepNote {
-  uint64_t group = 0;
-  uint64_t state = 0;
-  bool stop = false;
-  bool regroup = false;
-};
-struct StateSent {
-  uint64_t group = 0;
-  uint64_t state = 0;
-};
-struct AskRegister {
-  uint64_t number = 0;
-  std::optional<authority::Swap> swap;
-};
-struct RegisterSays {
-  uint64_t number = 0;
-  authority::Answer answer;
-};
-using ElasticMessage =
-    std::variant<Greeting, allreduce::elastic::Message, EngineHello, StepNote, StateSent, AskRegister, RegisterSays>;
-using ElasticPacket = std::shared_ptr<const ElasticMessage>;
-std::string describe(const ElasticMessage& message);
 
 /// The authority: etcd's part. Its disk keeps the register.
 class RegisterActor final : public Actor {
@@ -68,7 +40,7 @@ class RegisterActor final : public Actor {
 
 class ElasticMember final : public Actor {
  public:
-  ElasticMember(World& world, Process me, ElasticJudge& judge, Disk* shared);
+  ElasticMember(World& world, Process me, ElasticJudge& judge);
   ~ElasticMember() override;
 
   void start() override;
@@ -76,6 +48,7 @@ class ElasticMember final : public Actor {
   void connected(Link link) override;
   void received(Link link, const std::any& message) override;
   void closed(Link link, const std::string& why) override;
+  void interrupt() override;
 
   /// What it does and waits for, for a history that does not end.
   [[nodiscard]] std::string state() const;
@@ -93,6 +66,7 @@ class ElasticMember final : public Actor {
     closing,    ///< the leader writes
     finishing,  ///< this member writes the results
     telling,    ///< all are told of the end
+    parting,    ///< it was interrupted while it formed a group; the others are told
   };
   /// The connection to another member.
   struct Peer {
@@ -113,7 +87,8 @@ class ElasticMember final : public Actor {
   [[nodiscard]] double now() const { return world_.clock(me_); }
   [[nodiscard]] int members() const { return judge_.setup().members; }
   Peer& peer(int member) { return peers_[static_cast<size_t>(member)]; }
-  Disk& disk() { return shared_ != nullptr ? *shared_ : world_.disk(me_); }
+  [[nodiscard]] bool relayed() const { return judge_.setup().relayed; }
+  Disk& disk() { return world_.disk(judge_.setup().shared_disk ? 0 : me_); }
 
   // The network.
   void try_peer(int member);
@@ -124,7 +99,11 @@ class ElasticMember final : public Actor {
   void send(Link link, ElasticMessage message);
   void send_to(int member, ElasticMessage message);
   void send_all(const ElasticMessage& message);
+  void send_out();
+  void tell(const allreduce::elastic::News& news);
+  void take_message(Link link, const ElasticMessage& message);
   void watch();
+  void watch_strangers(bool paused);
   void ask_register(const allreduce::elastic::Question& question);
   void take_answer(uint64_t number, const authority::Answer& answer);
 
@@ -145,7 +124,14 @@ class ElasticMember final : public Actor {
   bool work_saving();
   bool work_closing();
   bool work_telling();
+  bool work_parting();
+  void part();
+  void keep();
   void leave();
+  [[nodiscard]] std::optional<StepNote> sum_of_step() const;
+  [[nodiscard]] bool group_fails() const;
+  void look_for_ending();
+  [[nodiscard]] uint64_t newest_kept();
   [[nodiscard]] allreduce::Standing standing() const;
   [[nodiscard]] bool leads() const;
   uint64_t read_checkpoint();
@@ -154,10 +140,11 @@ class ElasticMember final : public Actor {
   World& world_;
   const Process me_;
   ElasticJudge& judge_;
-  Disk* const shared_;
   uint64_t incarnation_ = 0;
   std::unique_ptr<allreduce::elastic::Assembly> assembly_;
   std::vector<Peer> peers_;
+  std::unique_ptr<ElasticTree> tree_;   ///< of a large cluster
+  ElasticEngine engine_;                ///< likewise
   std::map<Link, int> probes_;          ///< connections that only try an address
   std::map<Link, Stranger> strangers_;  ///< accepted, without a greeting yet
   std::optional<allreduce::elastic::MemberStatus> last_status_;
@@ -172,6 +159,7 @@ class ElasticMember final : public Actor {
   // Training.
   Stage stage_ = Stage::starting;
   double until_ = 0;  ///< end of the stage
+  double since_ = 0;  ///< its beginning
   bool timer_ = false;
   allreduce::Standing here_;
   allreduce::Standing before_;  ///< from before the latest group
@@ -185,7 +173,9 @@ class ElasticMember final : public Actor {
   bool in_group_ = false;
   bool had_state_ = true;  ///< when its group was connected
   bool regroup_after_ = false;
-  bool written_ = false;
+  int written_ = 0;           ///< parts of writing a checkpoint that are done
+  bool interrupted_ = false;  ///< by a user
+  bool by_user_ = false;      ///< all stop because of an interrupt
 };
 
 }  // namespace lockstep::simulation

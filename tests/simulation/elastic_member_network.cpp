@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "allreduce/elastic/messages.h"
 #include "simulation/elastic_member.h"
 
 namespace lockstep::simulation {
 namespace {
 
 using allreduce::elastic::MemberStatus;
+using allreduce::elastic::RelayFrame;
 
 constexpr double kTick = 0.25;
 constexpr double kHeartbeat = 1;
@@ -34,6 +36,26 @@ std::string name_of(const allreduce::elastic::Message& message) {
   return text;
 }
 
+std::string name_of(const RelayFrame& frame) {
+  if (const auto* sightings = std::get_if<allreduce::elastic::Sightings>(&frame)) {
+    std::string text = "sees";
+    for (const auto& one : sightings->all) {
+      const MemberStatus& status = one.known->status;
+      text += fmt::format(" {}(phase {} group {})", one.member, static_cast<int>(status.phase), status.group.number);
+    }
+    return text;
+  }
+  if (const auto* departures = std::get_if<allreduce::elastic::Departures>(&frame)) {
+    std::string text = "misses";
+    for (const auto& one : departures->all) text += fmt::format(" {}{}", one.member, one.dead ? " (dead)" : "");
+    return text;
+  }
+  if (const auto* parcel = std::get_if<allreduce::elastic::Parcel>(&frame)) {
+    return fmt::format("passes on a message of kind {} from {}", parcel->kind, parcel->from);
+  }
+  return "leaves";
+}
+
 }  // namespace
 
 std::string describe(const ElasticMessage& message) {
@@ -48,6 +70,10 @@ std::string describe(const ElasticMessage& message) {
     std::string operator()(const AskRegister& ask) const {
       return ask.swap ? "swap to " + authority::text_of(ask.swap->next) : "read";
     }
+    std::string operator()(const Full& /*full*/) const { return "no room"; }
+    std::string operator()(const Beat& /*beat*/) const { return "heartbeat"; }
+    std::string operator()(const EngineReady& ready) const { return fmt::format("group {:x} is ready", ready.group); }
+    std::string operator()(const RelayFrame& frame) const { return name_of(frame); }
     std::string operator()(const RegisterSays& says) const {
       return fmt::format("outcome {}: {}", static_cast<int>(says.answer.outcome),
                          authority::text_of(says.answer.group));
@@ -106,6 +132,10 @@ void ElasticMember::retry_peer(int member) {
 void ElasticMember::probe(int member) {
   world_.after(me_, kProbe, [this, member] {
     if (peer(member).link >= 0 || !peer(member).probed) return;
+    if (tree_ && !tree_->relay().misses(member)) {
+      peer(member).probed = false;
+      return;
+    }
     probes_[world_.connect(me_, member)] = member;
   });
 }
@@ -124,6 +154,8 @@ void ElasticMember::connected(Link link) {
     world_.close(me_, link);
     return probe(member);
   }
+  if (engine_.connected(link)) return;
+  if (tree_) return static_cast<void>(tree_->connected(link));
   send(link, Greeting{incarnation_});
 }
 
@@ -157,19 +189,37 @@ void ElasticMember::received(Link link, const std::any& message) {
     if (const auto* says = std::get_if<RegisterSays>(&got)) take_answer(says->number, says->answer);
     return pump();
   }
+  const ElasticPacket& packet = std::any_cast<const ElasticPacket&>(message);
+  if (engine_.received(link, got) || (tree_ && tree_->received(link, packet))) return pump();
+  const auto stranger = strangers_.find(link);
+  const int member = stranger == strangers_.end() ? -1 : stranger->second.from;
   if (const auto* greeting = std::get_if<Greeting>(&got)) {
-    if (const auto found = strangers_.find(link); found != strangers_.end()) {
-      const int member = found->second.from;
-      strangers_.erase(found);
+    if (member >= 0) {
+      strangers_.erase(stranger);
+      if (tree_) {
+        tree_->greeted(member, link, greeting->incarnation);
+        return pump();
+      }
       send(link, Greeting{incarnation_});
       enter(member, link, greeting->incarnation);
       return pump();
     }
-    for (int member = 0; member < me_; ++member) {
-      if (peer(member).attempt == link) enter(member, link, greeting->incarnation);
+    for (int lower = 0; lower < me_; ++lower) {
+      if (peer(lower).attempt == link) enter(lower, link, greeting->incarnation);
     }
     return pump();
   }
+  const auto* const hello = std::get_if<EngineHello>(&got);
+  if (hello != nullptr && member >= 0) {
+    strangers_.erase(stranger);
+    engine_.greeted(member, link, hello->group);
+    return pump();
+  }
+  take_message(link, got);
+  pump();
+}
+
+void ElasticMember::take_message(Link link, const ElasticMessage& got) {
   const auto from = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.link == link; });
   if (from == peers_.end()) return;
   from->heard = now();
@@ -189,7 +239,65 @@ void ElasticMember::received(Link link, const std::any& message) {
   } else if (const auto* sent = std::get_if<StateSent>(&got)) {
     states_[sent->group] = sent->state;
   }
-  pump();
+}
+
+/// News of the relay.
+void ElasticMember::tell(const allreduce::elastic::News& news) {
+  struct Tell {
+    ElasticMember& self;
+    int from;
+    void operator()(const allreduce::elastic::Arrived& arrived) const {
+      self.assembly_->peer_connected(from, arrived.status, self.now());
+    }
+    void operator()(const allreduce::elastic::Told& told) const {
+      self.assembly_->receive(from, told.status, self.now());
+    }
+    void operator()(const allreduce::elastic::Received& received) const {
+      const auto kind = static_cast<allreduce::elastic::Kind>(received.kind);
+      self.assembly_->receive(from, allreduce::elastic::decode(kind, received.content, self.members()), self.now());
+    }
+    void operator()(const allreduce::elastic::Lost& lost) const {
+      self.assembly_->peer_lost(from, lost.why, self.now());
+    }
+    void operator()(const allreduce::elastic::Dead& /*dead*/) const {
+      self.assembly_->peer_confirmed_dead(from, self.now());
+    }
+  };
+  std::visit(Tell{*this, news.member}, news.what);
+}
+
+/// Sends what the Assembly wants to send.
+void ElasticMember::send_out() {
+  const std::vector<allreduce::elastic::Send> sends = assembly_->take_sends();
+  for (size_t i = 0; i < sends.size();) {
+    const auto* const status = std::get_if<MemberStatus>(&sends[i].message);
+    if (sends[i].to < 0) {
+      const bool fresh = status == nullptr || last_status_ != *status;
+      if (status != nullptr) last_status_ = *status;
+      if (tree_) {
+        if (status != nullptr) tree_->relay().set_status(*status);
+      } else if (fresh) {
+        send_all(sends[i].message);
+      }
+      ++i;
+      continue;
+    }
+    if (!tree_) {
+      send_to(sends[i].to, sends[i].message);
+      ++i;
+      continue;
+    }
+    // One message to several members is sent as one.
+    const std::string text = encode(sends[i].message);
+    const allreduce::elastic::Kind kind = kind_of(sends[i].message);
+    std::vector<int> to;
+    for (; i < sends.size() && sends[i].to >= 0; ++i) {
+      if (kind_of(sends[i].message) != kind || encode(sends[i].message) != text) break;
+      to.push_back(sends[i].to);
+    }
+    tree_->relay().post(to, static_cast<uint16_t>(kind), text);
+  }
+  if (tree_) tree_->flush();
 }
 
 void ElasticMember::closed(Link link, const std::string& why) {
@@ -206,9 +314,15 @@ void ElasticMember::closed(Link link, const std::string& why) {
     probes_.erase(found);
     if (!refused) return probe(member);
     peer(member).probed = false;
-    assembly_->peer_confirmed_dead(member, now());
+    if (tree_) {
+      tree_->relay().confirm_dead(member);
+      tree_->flush();
+    } else {
+      assembly_->peer_confirmed_dead(member, now());
+    }
     return pump();
   }
+  if (engine_.closed(link) || (tree_ && tree_->closed(link, why))) return pump();
   for (int member = 0; member < members(); ++member) {
     if (peer(member).attempt == link) {
       peer(member).attempt = -1;
@@ -225,6 +339,12 @@ void ElasticMember::closed(Link link, const std::string& why) {
 /// Looks for silent members, and sends heartbeats.
 void ElasticMember::watch() {
   const bool paused = now() - std::exchange(ticked_, now()) > kPause;
+  if (tree_) {
+    tree_->watch(paused);
+    tree_->relay().tick(now());
+    tree_->flush();
+    return watch_strangers(paused);
+  }
   for (int member = 0; member < members(); ++member) {
     Peer& there = peer(member);
     if (paused) there.heard = now();
@@ -240,6 +360,10 @@ void ElasticMember::watch() {
       send_to(member, Message(assembly_->status()));
     }
   }
+  watch_strangers(paused);
+}
+
+void ElasticMember::watch_strangers(bool paused) {
   for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
     if (paused) stranger->second.since = now();
     const bool late = now() - stranger->second.since > kSilence;
@@ -251,6 +375,7 @@ void ElasticMember::watch() {
 void ElasticMember::tick() {
   watch();
   assembly_->tick(now());
+  if (tree_) tree_->relay().set_status(assembly_->status());
   pump();
   world_.after(me_, kTick, [this] { tick(); });
 }

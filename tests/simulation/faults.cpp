@@ -9,8 +9,9 @@
 namespace lockstep::simulation {
 
 std::vector<Fault> plan_faults(Random& random, const FaultMix& mix, size_t count, int processes, int machines) {
-  const std::array<double, 10> weights = {mix.kill,      mix.stop,  mix.power_cut, mix.cut,       mix.cut_one_way,
-                                          mix.half_open, mix.reset, mix.disk_full, mix.disk_slow, mix.reject};
+  const std::array<double, 12> weights = {mix.kill,        mix.stop,      mix.power_cut, mix.cut,
+                                          mix.cut_one_way, mix.half_open, mix.reset,     mix.disk_full,
+                                          mix.disk_slow,   mix.reject,    mix.interrupt, mix.disk_lost};
   double sum = 0;
   for (const double weight : weights) sum += weight;
   std::vector<Fault> faults;
@@ -25,7 +26,8 @@ std::vector<Fault> plan_faults(Random& random, const FaultMix& mix, size_t count
     fault.seconds = random.chance(0.5) ? random.between(0.01, 1) : random.between(1, mix.longest);
     const bool of_machines = fault.kind == FaultKind::power_cut || fault.kind == FaultKind::cut ||
                              fault.kind == FaultKind::cut_one_way || fault.kind == FaultKind::disk_full ||
-                             fault.kind == FaultKind::disk_slow || fault.kind == FaultKind::reject;
+                             fault.kind == FaultKind::disk_slow || fault.kind == FaultKind::reject ||
+                             fault.kind == FaultKind::disk_lost;
     const auto among = static_cast<size_t>(of_machines ? machines : processes);
     fault.a = static_cast<int>(random.below(among));
     fault.b =
@@ -59,6 +61,10 @@ std::string describe(const Fault& fault, const std::function<std::string(int)>& 
       return when + "connections of " + process(fault.a) + " and " + process(fault.b) + " swallow everything";
     case FaultKind::reset:
       return when + "connections of " + process(fault.a) + " and " + process(fault.b) + " break";
+    case FaultKind::interrupt:
+      return when + "interrupt " + process(fault.a);
+    case FaultKind::disk_lost:
+      return when + "no power and then an empty disk at " + machine(fault.a) + length;
     case FaultKind::disk_full:
       return when + "full disk of " + machine(fault.a) + length;
     case FaultKind::disk_slow:

@@ -21,7 +21,9 @@ enum class FaultKind : uint8_t {
   reset,        ///< the open connections between processes a and b break
   disk_full,    ///< the disk of machine a is full for `seconds`
   disk_slow,    ///< writes of machine a take 0.2 s each for `seconds`
-  reject  ///< a firewall between machines a and b answers with resets for `seconds`, as a dead process's machine does
+  reject,  ///< a firewall between machines a and b answers with resets for `seconds`, as a dead process's machine does
+  interrupt,  ///< Ctrl-C of process a
+  disk_lost   ///< machine a loses its power for `seconds`, and comes back with an empty disk
 };
 
 struct Fault {
@@ -44,6 +46,8 @@ struct FaultMix {
   double disk_full = 0;
   double disk_slow = 0;
   double reject = 0;
+  double interrupt = 0;
+  double disk_lost = 0;
   double until = 20;       ///< faults begin in [0, until)
   double longest = 12;     ///< longest fault, in seconds
   bool all_return = true;  ///< false: one of eight kills is for good

@@ -266,6 +266,11 @@ void World::exit(Process process) {
   end_process(process, false);
 }
 
+void World::crash(Process process, double seconds) {
+  end_process(process, false);
+  schedule_at(now_ + seconds, [this, process] { restart(process); });
+}
+
 void World::restart(Process process) {
   ProcessState& state = at(process);
   if (state.actor || state.exited || !machines_[state.machine].powered) return;
@@ -351,9 +356,13 @@ void World::apply(const Fault& fault) {
       return heal([this, fault, life = life(fault.a)] {
         if (life == this->life(fault.a)) go_on(fault.a);
       });
+    case FaultKind::interrupt:
+      return run_in(fault.a, life(fault.a), [this, fault] { actor(fault.a)->interrupt(); });
     case FaultKind::power_cut:
+    case FaultKind::disk_lost:
       if (!machines_[machine].powered) return;
       power_cut(fault.a);
+      if (fault.kind == FaultKind::disk_lost) machines_[machine].disk.lose();
       return heal([this, fault] { power_back(fault.a); });
     case FaultKind::cut:
     case FaultKind::cut_one_way:

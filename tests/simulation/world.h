@@ -41,6 +41,8 @@ class Actor {
   virtual void received(Link /*link*/, const std::any& /*message*/) {}
   /// The connection ended, or could not be made. Not called for an end that closed it itself.
   virtual void closed(Link /*link*/, const std::string& /*why*/) {}
+  /// A user has sent SIGINT.
+  virtual void interrupt() {}
 };
 
 struct NetworkOptions {
@@ -104,6 +106,8 @@ class World {
   void close(Process from, Link link);
   /// The process ends by itself, as exit does. It is not started again.
   void exit(Process process);
+  /// The process ends by itself with an error, and is started again after that many seconds.
+  void crash(Process process, double seconds);
 
   // For faults, and for tests of single steps.
   void kill(Process process);
