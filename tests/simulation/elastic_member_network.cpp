@@ -93,9 +93,11 @@ void RegisterActor::received(Link link, const std::any& message) {
   if (ask == nullptr) return;
   authority::Answer answer{authority::Outcome::present, cell_.group(), {}};
   if (ask->swap) {
-    answer = cell_.swap(ask->swap->expected, ask->swap->next);
-    world_.disk(me_).write("register", authority::text_of(cell_.group()));
+    authority::Cell after = cell_;
+    answer = after.swap(ask->swap->expected, ask->swap->next);
+    if (!world_.disk(me_).write("register", authority::text_of(after.group()))) return;  // as without an answer
     world_.disk(me_).sync("register");
+    cell_ = after;
     judge_.registered(cell_.group());
   }
   const ElasticPacket packet = std::make_shared<const ElasticMessage>(RegisterSays{ask->number, answer});
