@@ -15,6 +15,9 @@ using chart::escape_html;
 
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
+constexpr std::string_view kStyle =
+    "header.top { display: flex; flex-wrap: wrap; gap: 12px; align-items: center; justify-content: space-between; "
+    "padding-top: 28px; }\n";
 constexpr std::string_view kDraw =
     "for (const spec of JSON.parse(document.getElementById(\"charts\").textContent)) {\n"
     "  lockstepChart(document.querySelector(`[data-chart=\"${spec.id}\"]`), spec);\n}\n";
@@ -35,6 +38,7 @@ chart::Chart over_nodes(const Plan& plan, const std::string& id, const std::stri
   chart.id = id;
   chart.title = title;
   chart.x.label = "nodes";
+  chart.x.at_values = true;
   chart.y = y;
   std::set<std::string> names;
   for (const Row& first : plan.rows) {
@@ -55,24 +59,27 @@ chart::Chart over_nodes(const Plan& plan, const std::string& id, const std::stri
 }
 
 std::string cell(const std::string& text) { return "<td>" + escape_html(text) + "</td>"; }
+std::string word_cell(const std::string& text) { return "<td class=\"text\">" + escape_html(text) + "</td>"; }
 
 std::string table_html(const Plan& plan) {
   std::string html =
-      "<div class=\"card wide\"><table><thead><tr><th>nodes</th><th>way</th><th>batch</th><th>network</th><th>step</th>"
-      "<th>examples/s</th><th>from</th><th>to</th><th>speed-up</th><th>efficiency</th><th>link</th><th>server</th>"
-      "<th>memory</th><th>time</th><th>cost</th><th>limited by</th></tr></thead><tbody>";
+      "<div class=\"card wide\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plan\"><table "
+      "class=\"data\"><thead><tr><th>nodes</th><th class=\"text\">way</th><th>batch</th><th>network</th>"
+      "<th>time of a step</th><th>examples/s</th><th>interval</th><th>speed-up</th><th>efficiency per node</th>"
+      "<th>use of the link</th><th>use of the server</th><th>memory</th><th>time</th><th>cost</th>"
+      "<th class=\"text\">limited by</th></tr></thead><tbody>";
   for (const Row& row : plan.rows) {
-    html += "<tr>" + cell(fmt::format("{}", row.nodes)) + cell(way_text(row)) + cell(fmt::format("{:.0f}", row.batch)) +
-            cell(row.nodes > 1 ? rate_text(row.rate) : "") + cell(records::time_text(row.step.value)) +
-            cell(records::count_text(row.examples.value)) + cell(records::count_text(row.examples.low)) +
-            cell(records::count_text(row.examples.high)) + cell(fmt::format("{:.2f}", row.speed_up)) +
-            cell(records::share_text(row.efficiency)) + cell(records::share_text(row.network)) +
-            cell(row.servers > 0 ? records::share_text(row.server) : "") +
+    html += "<tr>" + cell(fmt::format("{}", row.nodes)) + word_cell(way_text(row)) +
+            cell(fmt::format("{:.0f}", row.batch)) + cell(row.nodes > 1 ? rate_text(row.rate) : "") +
+            cell(records::time_text(row.step.value)) + cell(records::count_text(row.examples.value)) +
+            cell(records::count_text(row.examples.low) + "–" + records::count_text(row.examples.high)) +
+            cell(fmt::format("{:.2f}", row.speed_up)) + cell(records::share_text(row.efficiency)) +
+            cell(records::share_text(row.network)) + cell(row.servers > 0 ? records::share_text(row.server) : "") +
             cell(std::isfinite(row.memory) ? records::amount_text(row.memory) + (row.fits ? "" : " (too much)") : "") +
             cell(std::isfinite(row.seconds.value) ? records::time_text(row.seconds.value) : "") +
-            cell(std::isfinite(row.money) ? fmt::format("{:.4g}", row.money) : "") + cell(row.limit) + "</tr>";
+            cell(std::isfinite(row.money) ? fmt::format("{:.4g}", row.money) : "") + word_cell(row.limit) + "</tr>";
   }
-  return html + "</tbody></table></div>";
+  return html + "</tbody></table></div></div>";
 }
 
 std::string words_html(const Plan& plan) {
@@ -104,10 +111,10 @@ std::string html(const Plan& plan) {
   const std::vector<chart::Chart> charts{
       over_nodes(plan, "speed", "Examples per second", {.label = "examples/s", .unit = "", .shows = {0}},
                  [](const Row& row) { return row.examples; }),
-      over_nodes(plan, "step", "Time of a step", {.label = "step", .unit = "s", .shows = {0}},
+      over_nodes(plan, "step", "Time of a step", {.label = "time of a step", .unit = "s", .shows = {0}},
                  [](const Row& row) { return row.step; }),
-      over_nodes(plan, "efficiency", "Efficiency", {.label = "efficiency", .unit = "share", .shows = {0, 1}},
-                 [](const Row& row) {
+      over_nodes(plan, "efficiency", "Efficiency per node",
+                 {.label = "efficiency per node", .unit = "share", .shows = {0, 1}}, [](const Row& row) {
                    const double each = row.efficiency / row.examples.value;
                    return Interval{each * row.examples.low, row.efficiency, each * row.examples.high};
                  })};
@@ -121,10 +128,11 @@ std::string html(const Plan& plan) {
   std::string page = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<div class=\"page\">\n", title,
-                      chart::asset("page.css"));
+  page += fmt::format("<title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<div class=\"page\">\n", title,
+                      chart::asset("page.css"), kStyle);
   page += fmt::format(
-      "<header><h1>{}</h1><button type=\"button\" id=\"theme\">Theme</button></header>\n<main class=\"main\">{}<div "
+      "<header class=\"top\"><h1>{}</h1><button type=\"button\" id=\"theme\" class=\"small no-print\">Light or "
+      "dark</button></header>\n<main class=\"main\">{}<div "
       "class=\"cards\">{}</div>{}</main>\n</div>\n",
       title, words_html(plan), holders, table_html(plan));
   page += "<script type=\"application/json\" id=\"charts\">[" + chart::escape_script(json) + "]</script>\n";
