@@ -6,6 +6,7 @@
 #include <span>
 
 #include "chart/run_charts.h"
+#include "records/statistics.h"
 
 namespace lockstep::dash {
 namespace {
@@ -25,11 +26,24 @@ bool has_data(const chart::Chart& chart) {
   return !chart.spans.empty() || std::any_of(chart.series.begin(), chart.series.end(), drawn);
 }
 
-/// Returns whether a column has any value other than zero.
-bool is_used(const records::RunRecord& run, const char* column) {
-  return std::any_of(run.roles.begin(), run.roles.end(), [&](const records::RoleRecord& role) {
-    return records::largest(role.monitor.column(column)) > 0;
-  });
+/// Returns whether a chart has any value other than zero.
+bool shows_use(const chart::Chart& chart) {
+  return std::any_of(chart.series.begin(), chart.series.end(),
+                     [](const chart::Series& series) { return records::largest(series.y) > 0; });
+}
+
+/// Returns what the roles used, all charts with the same time axis.
+std::vector<chart::Chart> usage_charts(const records::RunRecord& run) {
+  std::vector<chart::Chart> charts;
+  double last = 0;
+  for (const char* column : kUsage) {
+    chart::Chart chart = chart::usage(run, column);
+    if (!shows_use(chart)) continue;
+    for (const chart::Series& series : chart.series) last = std::fmax(last, records::largest(series.x));
+    charts.push_back(std::move(chart));
+  }
+  for (chart::Chart& chart : charts) chart.x.shows = {0, last};
+  return charts;
 }
 
 /// Returns whether the values differ: a constant learning rate needs no curve.
@@ -63,9 +77,7 @@ std::string run_charts_json(const records::RunRecord& run, const std::string& ov
   }
   charts.add("time", chart::phases(run));
   charts.add("time", chart::timeline(run));
-  for (const char* column : kUsage) {
-    if (is_used(run, column)) charts.add("usage", chart::usage(run, column));
-  }
+  for (chart::Chart& chart : usage_charts(run)) charts.add("usage", std::move(chart));
   return charts.text();
 }
 

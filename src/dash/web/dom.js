@@ -22,8 +22,8 @@ export async function get(path) {
   throw answer.status === 404 ? new Gone(reason) : new Error(reason || `status ${answer.status}`);
 }
 
-// Returns a text with the parts between backticks as code.
-export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
+// Returns a text of the program with the parts between backticks as code, and with the page's sign for microseconds.
+export const marked = (text) => text.replace(/(\d) us\b/g, "$1 µs").split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
 
 export const runLink = (id) => `#/run/${encodeURIComponent(id)}`;
 export const kMostCompared = 16;  // the server refuses more
@@ -33,7 +33,7 @@ const kStates = {
   running: ["live", "training"], ended: ["good", "ended"], broken: ["bad", "broken off"], done: ["good", "done"],
   failed: ["bad", "failed"], planned: ["", "planned"], alive: ["good", "alive"], silent: ["warn", "silent"],
   starting: ["", "starting"], interrupted: ["warn", "interrupted"], error: ["bad", "error"], "non-finite loss": ["bad", "non-finite loss"],
-  stopped: ["", "stopped"], lost: ["bad", "lost"], cut: ["bad", "cut off"],
+  unfinished: ["warn", "unfinished"], stopped: ["", "stopped"], lost: ["bad", "lost"], cut: ["bad", "cut off"],
 };
 
 // The badge of a run: how it ended counts, too.

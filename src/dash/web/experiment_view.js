@@ -1,5 +1,5 @@
 // One experiment: its progress, its runs, its report.
-import {badge, compareLink, el, get, keep, kMostCompared, notice, runLink} from "./dom.js";
+import {badge, compareLink, el, get, keep, kMostCompared, marked, notice, runLink} from "./dom.js";
 import {reportLink, stateBar, stateOf} from "./experiments_view.js";
 import * as format from "./format.js";
 import {Table} from "./table.js";
@@ -14,7 +14,7 @@ function head(experiment) {
     el("p", {class: "soft"}, [`${experiment.name}${experiment.scale ? `, ${experiment.scale}` : ""}`,
       `${experiment.done} of ${all} runs done`, experiment.host, experiment.processor].filter((part) => part).join(" · ")),
     stateBar(experiment),
-    experiment.about ? el("p", {class: "soft"}, experiment.about) : null,
+    experiment.about ? el("p", {class: "soft"}, marked(experiment.about)) : null,
     experiment.command ? el("pre", {}, el("code", {}, experiment.command)) : null,
   ];
 }

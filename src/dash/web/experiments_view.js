@@ -11,9 +11,9 @@ export function stateBar(experiment) {
     part("done", done), part("failed", failed), part("running", running), part("planned", planned));
 }
 
-export function stateOf({planned, running, failed}) {
+export function stateOf({planned, running, done, failed}) {
   if (running > 0) return "running";
-  if (planned > 0) return "planned";
+  if (planned > 0) return done + failed > 0 ? "unfinished" : "planned";
   return failed > 0 ? "failed" : "done";
 }
 

@@ -39,7 +39,7 @@ function why(value) {
     value.sentences.length ? el("p", {class: "soft"}, marked(value.sentences.join(" "))) : null,
     el("div", {class: "split"},
       evidence.length ? el("div", {}, el("h3", {}, "Evidence"), el("dl", {class: "facts"},
-        evidence.map((row) => [el("dt", {}, row.what), el("dd", {class: "number"}, row.text)]).flat())) : null,
+        evidence.map((row) => [el("dt", {}, row.what), el("dd", {class: "number"}, marked(row.text))]).flat())) : null,
       value.suggestions.length ? el("div", {}, el("h3", {}, "To try"), el("ul", {}, value.suggestions.map((text) => el("li", {}, marked(text))))) : null));
 }
 
