@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -179,6 +180,12 @@ std::string_view asset(std::string_view name) {
   const char* text = embedded(name);
   if (text == nullptr) throw Error("there is no page asset '" + std::string(name) + "'");
   return text;
+}
+
+std::pair<double, double> drawn_band(std::pair<double, double> curves, std::pair<double, double> bands, bool log) {
+  if (log || !(curves.second > curves.first)) return bands;
+  const double reach = curves.second - curves.first;
+  return {std::max(bands.first, curves.first - reach), std::min(bands.second, curves.second + reach)};
 }
 
 std::string escape_html(std::string_view text) {

@@ -85,6 +85,11 @@ std::string_view asset(std::string_view name);
 std::string json_text(std::string_view text);
 /// Escapes text for HTML, also for attributes.
 std::string escape_html(std::string_view text);
+
+/// Returns the part of the intervals that a chart of curves shows: at most as far beyond the curves as they reach
+/// themselves. Intervals of few repeats would make the curves flat.
+std::pair<double, double> drawn_band(std::pair<double, double> curves, std::pair<double, double> bands, bool log);
+
 /// Escapes JSON for a <script> element.
 std::string escape_script(std::string_view json);
 

@@ -21,7 +21,7 @@ const std::map<std::string_view, ColumnText>& column_table() {
       {"context_switches", {"Context switches per second", ""}},
       {"threads", {"Threads", ""}},
       {"node_cpu_percent", {"CPU of the node", "percent", true}},
-      {"node_memory_used", {"Memory used of the node", "B", true}},
+      {"node_memory_used", {"Memory in use on the node", "B", true}},
       {"node_disk_read", {"Disks of the node: read", "B/s", true}},
       {"node_disk_written", {"Disks of the node: written", "B/s", true}},
       {"lo_received", {"Loopback received", "B/s", true}},

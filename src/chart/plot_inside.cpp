@@ -37,10 +37,12 @@ void draw_band(const PlotView& view, const DrawnSeries& one, const Piece& piece,
   if (series.low.size() != series.x.size() || series.high.size() != series.x.size() || piece.size() < 2) return;
   const Scale& y = view.scale_of(series);
   std::vector<Point> outline;
-  for (const Placed& place : piece) outline.push_back({place.at.x, y(series.high[place.index])});
+  for (const Placed& place : piece) {
+    outline.push_back({place.at.x, y(std::min(series.high[place.index], y.domain().second))});
+  }
   for (auto place = piece.rbegin(); place != piece.rend(); ++place) {
     const double low = series.low[place->index];
-    outline.push_back({place->at.x, y(y.takes(low) ? low : y.domain().first)});
+    outline.push_back({place->at.x, y(y.takes(low) ? std::max(low, y.domain().first) : y.domain().first)});
   }
   canvas.area(outline, {.color = one.color, .opacity = 0.16});
 }

@@ -81,6 +81,7 @@ Range roomy(Range range, const Axis& axis, bool zero) {
 Range y_domain(const PlotView& view, const Axis& axis, bool second) {
   const Kind kind = view.chart->kind;
   Range range = nothing();
+  Range bands = nothing();
   std::map<double, double> sums;
   for (const DrawnSeries& one : view.series) {
     if (one.data->second_axis != second) continue;
@@ -88,10 +89,12 @@ Range y_domain(const PlotView& view, const Axis& axis, bool second) {
       const double value = one.data->y[i];
       if (kind == Kind::stack && std::isfinite(value)) sums[one.data->x[i]] += std::max(0.0, value);
       if (kind != Kind::stack) widen(range, value, axis.log);
-      if (i < one.data->low.size()) widen(range, one.data->low[i], axis.log);
-      if (i < one.data->high.size()) widen(range, one.data->high[i], axis.log);
+      if (i < one.data->low.size()) widen(bands, one.data->low[i], axis.log);
+      if (i < one.data->high.size()) widen(bands, one.data->high[i], axis.log);
     }
   }
+  if (kind == Kind::line) bands = drawn_band(range, bands, axis.log);
+  for (const double end : {bands.first, bands.second}) widen(range, end, axis.log);
   for (const auto& [x, sum] : sums) widen(range, sum, axis.log);
   for (const double value : axis.shows) widen(range, value, axis.log);
   const std::set<std::string> from_zero{"s", "percent", "B", "B/s"};
@@ -112,6 +115,7 @@ Range x_domain(const PlotView& view) {
     for (const double value : chart.x.shows) widen(range, value, false);
     return range.first < range.second ? range : Range{0, 1};
   }
+  for (const double value : chart.x.shows) widen(range, value, chart.x.log);
   std::set<double> places;
   for (const DrawnSeries& one : view.series) {
     for (const double x : one.data->x) {

@@ -26,7 +26,7 @@ std::string paragraphs(std::string_view text) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find("\n\n", begin), text.size());
     const std::string_view part = text.substr(begin, end - begin);
-    if (part.find_first_not_of(" \n\t") != std::string_view::npos) html += "<p>" + escape_html(part) + "</p>";
+    if (part.find_first_not_of(" \n\t") != std::string_view::npos) html += "<p>" + text_html(part) + "</p>";
     begin = end + 2;
   }
   return html;

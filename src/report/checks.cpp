@@ -169,14 +169,14 @@ double difference(double a, double b, lab::Unit unit) {
 
 std::string difference_text(double a, double b, lab::Unit unit) {
   constexpr double kManyTimes = 10;
-  if (unit == lab::Unit::share) return fmt::format("{:+.2f} points", (a - b) * 100);
+  if (unit == lab::Unit::share) return signed_text((a - b) * 100, 2) + " points";
   if (b == 0) return a == 0 ? "+0 %" : "from nothing";
   const double times = a / b;
   if (times >= kManyTimes) return fmt::format("{} times as much", records::count_text(std::round(times)));
   if (times > 0 && times <= 1 / kManyTimes)
     return fmt::format("{} times less", records::count_text(std::round(1 / times)));
   const double percent = difference(a, b, unit) * 100;
-  return fmt::format("{:+.{}f} %", percent, std::fabs(percent) < kManyTimes ? 1 : 0);
+  return signed_text(percent, std::fabs(percent) < kManyTimes ? 1 : 0) + " %";
 }
 
 std::string what_is_missing(const Material& material, const lab::Filter& filter, const std::string& field) {

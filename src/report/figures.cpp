@@ -15,6 +15,8 @@ namespace {
 
 using lab::Unit;
 
+constexpr double kWideRange = 30;
+
 struct Size {
   double from;
   const char* letter;
@@ -103,8 +105,37 @@ std::string spread_text(const statistics::Estimate& figure, Unit unit) {
     return figure_text(figure.value, unit) + (unit == Unit::times ? " ×" : "");
   }
   const ColumnFormat format = column_format({figure.value}, unit);
+  if (half == 0)
+    return fmt::format("{}{}{}", column_text(figure.value, format), format.unit.empty() ? "" : " ", format.unit);
+  // Of large numbers, digits far below the spread say nothing: 2,030,000 ± 460,000.
+  const double step = format.digits == 0 ? std::pow(10, std::floor(std::log10(half * format.factor)) - 1) : 0;
+  if (step > 1) {
+    const auto rounded = [&](double value) { return std::round(value * format.factor / step) * step / format.factor; };
+    return fmt::format("{} ± {}{}{}", column_text(rounded(figure.value), format), column_text(rounded(half), format),
+                       format.unit.empty() ? "" : " ", format.unit);
+  }
   return fmt::format("{} ± {}{}{}", column_text(figure.value, format), column_text(half, format),
                      format.unit.empty() ? "" : " ", format.unit);
+}
+
+std::string signed_text(double value, int digits) {
+  std::string text = fmt::format("{:+.{}f}", value, digits);
+  if (text.find_first_not_of("-0.") == std::string::npos) text[0] = '+';
+  return text;
+}
+
+std::string text_html(std::string_view text) {
+  constexpr std::string_view kMicro = " us";
+  std::string html = chart::escape_html(text);
+  for (size_t at = html.find(kMicro); at != std::string::npos; at = html.find(kMicro, at + 1)) {
+    const size_t end = at + kMicro.size();
+    const bool ends = end == html.size() || std::isalnum(static_cast<unsigned char>(html[end])) == 0;
+    if (ends && at > 0 && std::isdigit(static_cast<unsigned char>(html[at - 1])) != 0) html.replace(at + 1, 1, "µ");
+  }
+  for (bool open = true; html.find('`') != std::string::npos; open = !open) {
+    html.replace(html.find('`'), 1, open ? "<code>" : "</code>");
+  }
+  return html;
 }
 
 ColumnFormat column_format(const std::vector<double>& values, Unit unit, const std::vector<double>& beside) {
@@ -132,7 +163,13 @@ ColumnFormat column_format(const std::vector<double>& values, Unit unit, const s
                        return !records::known(value) || std::floor(value) == value;
                      });
   if (whole || largest == 0 || std::isinf(smallest)) return format;
-  format.digits = std::clamp(2 - static_cast<int>(std::floor(std::log10(smallest * format.factor))), 0, 3);
+  const auto three_digits = [&](double value) {
+    return 2 - static_cast<int>(std::floor(std::log10(value * format.factor)));
+  };
+  // The smallest value of a wide range is not worth three decimals beside all the others.
+  const bool wide = smallest < largest / kWideRange;
+  format.digits =
+      std::clamp(wide ? std::min(three_digits(smallest), three_digits(largest) + 1) : three_digits(smallest), 0, 3);
   if (unit == Unit::none && largest < 1) format.digits = 4;
   return format;
 }

@@ -24,6 +24,11 @@ std::string figure_text(double value, lab::Unit unit);
 /// Formats a value with half its interval, if there is one: "98.91 ± 0.12 %", "1.42 s".
 std::string spread_text(const statistics::Estimate& figure, lab::Unit unit);
 
+/// Formats a change with its sign: "+1.2", "+0.0", never "-0.0".
+std::string signed_text(double value, int digits);
+/// Returns a text of the program as HTML: parts between backticks are code, and "us" behind a number is "µs".
+std::string text_html(std::string_view text);
+
 /// The format of a table column's numbers: one unit, and as many digits as needed.
 struct ColumnFormat {
   double factor = 1;

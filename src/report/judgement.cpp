@@ -72,7 +72,7 @@ Estimate from_nothing(const Estimate& difference) {
 
 std::string end_text(double value, int digits) {
   if (std::isinf(value)) return value < 0 ? "-∞" : "+∞";
-  return fmt::format("{:+.{}f}", value, digits);
+  return signed_text(value, digits);
 }
 
 /// Returns whether the interval is no more than rounding.

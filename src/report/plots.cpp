@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "chart/columns.h"
 #include "chart/run_charts.h"
@@ -22,50 +23,94 @@ bool from_folders(PlotKind kind) {
   return kind == PlotKind::curves || kind == PlotKind::usage || kind == PlotKind::phases || kind == PlotKind::timeline;
 }
 
-/// Adds the smallest and the largest values of these series on the first axis.
-void add_extremes(const std::vector<chart::Series>& list, std::vector<double>& all) {
-  for (const chart::Series& series : list) {
-    if (series.second_axis) continue;
-    for (const auto* values : {&series.y, &series.low, &series.high}) {
-      const std::vector<double> some = records::known_of(*values);
-      if (some.empty()) continue;
-      const auto [low, high] = std::minmax_element(some.begin(), some.end());
-      all.insert(all.end(), {*low, *high});
-    }
+/// An axis that is shared shows no chart in less than this part of it.
+constexpr double kLeastPart = 0.05;
+
+using Range = std::pair<double, double>;
+
+void widen(Range& range, const std::vector<double>& values) {
+  for (const double value : values) {
+    if (std::isfinite(value)) range = {std::fmin(range.first, value), std::fmax(range.second, value)};
   }
 }
 
-/// Gives all facets and repeats of a quantity the same y axis, so that they can be compared.
+/// The values of a chart and its other repeats on the first axis, and the ends of their intervals.
+struct Reach {
+  Range values{INFINITY, -INFINITY};
+  Range bands{INFINITY, -INFINITY};
+};
+
+Reach reach_of(const chart::Chart& chart) {
+  Reach reach;
+  const auto take = [&](const std::vector<chart::Series>& list) {
+    for (const chart::Series& series : list) {
+      if (series.second_axis) continue;
+      widen(reach.values, series.y);
+      widen(reach.bands, series.low);
+      widen(reach.bands, series.high);
+    }
+  };
+  take(chart.series);
+  for (const chart::Choice& choice : chart.choices) take(choice.series);
+  return reach;
+}
+
+bool of_one_axis(const chart::Chart& a, const chart::Chart& b) {
+  return a.y.label == b.y.label && a.y.unit == b.y.unit && a.kind == b.kind;
+}
+
+/// Gives all facets and repeats of a quantity the same y axis, so that they can be compared; not a chart that would be
+/// flat on it.
 void share_axes(std::vector<chart::Chart>& charts, bool facets) {
   for (chart::Chart& chart : charts) {
-    if (!facets && chart.choices.empty()) continue;
-    std::vector<double> all;
+    if (chart.kind == chart::Kind::stack || (!facets && chart.choices.empty())) continue;
+    Reach all = reach_of(chart);
+    const double own = all.values.second;
     for (const chart::Chart& other : charts) {
-      if (&other != &chart && !facets) continue;
-      if (other.y.label != chart.y.label || other.y.unit != chart.y.unit || other.kind != chart.kind) continue;
-      if (other.kind == chart::Kind::stack) continue;
-      add_extremes(other.series, all);
-      for (const chart::Choice& choice : other.choices) add_extremes(choice.series, all);
+      const Reach reach = reach_of(other);
+      const bool flat = std::min(own, reach.values.second) < kLeastPart * std::max(own, reach.values.second);
+      if (!facets || flat || !of_one_axis(chart, other)) continue;
+      widen(all.values, {reach.values.first, reach.values.second});
+      widen(all.bands, {reach.bands.first, reach.bands.second});
     }
-    if (all.empty()) continue;
-    const auto [low, high] = std::minmax_element(all.begin(), all.end());
-    chart.y.shows = {*low, *high};
+    if (!(all.values.first <= all.values.second)) continue;
+    const Range bands =
+        chart.kind == chart::Kind::line ? chart::drawn_band(all.values, all.bands, chart.y.log) : all.bands;
+    widen(all.values, {bands.first, bands.second});
+    chart.y.shows = {all.values.first, all.values.second};
   }
 }
 
-/// Gives all timelines of a plot, and all repeats, the same time axis, so that they can be compared.
-void share_times(std::vector<chart::Chart>& charts) {
+/// Returns the last moment of a chart over time and its other repeats; 0 if it is over something else.
+double end_of(const chart::Chart& chart) {
   double last = 0;
-  const auto take = [&](const std::vector<chart::Span>& spans, const std::vector<chart::Mark>& marks) {
-    for (const chart::Span& span : spans) last = std::max(last, span.to);
-    for (const chart::Mark& mark : marks) last = std::max(last, mark.x);
+  const auto take = [&](const auto& part) {
+    for (const chart::Span& span : part.spans) last = std::max(last, span.to);
+    for (const chart::Mark& mark : part.marks) last = std::max(last, mark.x);
+    for (const chart::Series& series : part.series) {
+      for (const double x : series.x) last = std::max(last, records::known(x) ? x : 0);
+    }
   };
-  for (const chart::Chart& chart : charts) {
-    take(chart.spans, chart.marks);
-    for (const chart::Choice& choice : chart.choices) take(choice.spans, choice.marks);
-  }
+  const bool over_time =
+      chart.x.unit == "s" && (chart.kind == chart::Kind::timeline || chart.kind == chart::Kind::line);
+  if (!over_time || chart.x.log || chart.x.at_values) return 0;
+  take(chart);
+  for (const chart::Choice& choice : chart.choices) take(choice);
+  return last;
+}
+
+/// Gives all charts over time of a plot, and all repeats, the same time axis, so that they can be compared; not a chart
+/// that would be a point on it.
+void share_times(std::vector<chart::Chart>& charts) {
   for (chart::Chart& chart : charts) {
-    if (chart.kind == chart::Kind::timeline && last > 0) chart.x.shows = {0, last};
+    const double own = end_of(chart);
+    double last = own;
+    for (const chart::Chart& other : charts) {
+      const double end = end_of(other);
+      if (std::min(own, end) >= kLeastPart * std::max(own, end)) last = std::max(last, end);
+    }
+    const bool alone = charts.size() == 1 && chart.choices.empty() && chart.kind == chart::Kind::line;
+    if (last > 0 && !alone) chart.x.shows = {0, last};
   }
 }
 

@@ -73,9 +73,12 @@ Best best_of(const std::vector<Case>& cases, const std::string& field, bool larg
   for (const Case& each : cases) {
     const double value = each.stat(field).mean;
     if (!known(value)) continue;
-    if (!known(best.value) || (largest ? value > best.value : value < best.value))
-      best = {value, title_of(*each.members.front().run, with_group),
-              spread_text(estimate_of(each.members, field), unit_of(field)), plain_text_of(value, field)};
+    if (known(best.value) && (largest ? value <= best.value : value >= best.value)) continue;
+    best = {value, title_of(*each.members.front().run, with_group),
+            spread_text(estimate_of(each.members, field), unit_of(field)), plain_text_of(value, field)};
+    const size_t spread = best.text.find(" ± ");  // the spread says how many digits of a large number count
+    if (field == "examples_per_second" && spread != std::string::npos)
+      best.figure = best.text.substr(0, spread) + " /s";
   }
   return best;
 }
@@ -299,7 +302,7 @@ std::string findings_html(const std::vector<Finding>& findings) {
     html += "</ul>";
     if (!finding.reasons.empty()) {
       html += "<div class=\"why\"><h4>Why</h4><ul>";
-      for (const std::string& reason : finding.reasons) html += "<li>" + escape_html(reason) + "</li>";
+      for (const std::string& reason : finding.reasons) html += "<li>" + text_html(reason) + "</li>";
       html += "</ul></div>";
     }
     html += "</article>";

@@ -96,7 +96,7 @@ TableCell measured_cell(const statistics::Estimate& figure, const ColumnFormat& 
   TableCell cell{column_text(figure.value, format), "", figure.value * format.factor};
   const double half = std::max(figure.high - figure.value, figure.value - figure.low);
   if (figure.has_interval() && figure.repeats > 1) {
-    cell.aside = fmt::format("± {}", std::isinf(half) ? "∞" : column_text(half, format));
+    if (half > 0) cell.aside = fmt::format("± {}", std::isinf(half) ? "∞" : column_text(half, format));
     cell.half = half * format.factor;
   }
   return cell;
@@ -104,7 +104,7 @@ TableCell measured_cell(const statistics::Estimate& figure, const ColumnFormat& 
 
 std::string relation(double measured, double reported, lab::Unit unit) {
   if (!known(measured) || !known(reported)) return "";
-  if (unit == lab::Unit::share) return fmt::format("{:+.2f} pp", (measured - reported) * 100);
+  if (unit == lab::Unit::share) return signed_text((measured - reported) * 100, 2) + " pp";
   if (reported == 0) return "";
   const double ratio = measured / reported;
   return ratio >= 100 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.{}g}", ratio, 2);

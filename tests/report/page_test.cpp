@@ -6,6 +6,7 @@
 
 #include "made_results.h"
 #include "records/run_folders.h"
+#include "report/figures.h"
 #include "report/report.h"
 
 namespace lockstep::report {
@@ -255,6 +256,57 @@ TEST(Plot, FacetsShareTheirAxis) {
   ASSERT_THAT(charts, SizeIs(2));
   EXPECT_EQ(charts[0]["y"]["shows"], nlohmann::json({0.2, 0.8}));
   EXPECT_EQ(charts[1]["title"], "Test accuracy by batch size: mode async");
+}
+
+TEST(Plot, AFacetThatWouldBeFlatOnTheSharedAxisHasItsOwn) {
+  std::vector<MadeRun> runs{batch(8, 0), batch(64, 0), batch(8, 0), batch(64, 0)};
+  const std::vector<double> losses{120, 150, 2, 2.5};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].values["loss"] = losses[i];
+    runs[i].varied.emplace_back("model", i < 2 ? "autoencoder" : "stn");
+  }
+  lab::Results results = made_results(runs);
+  results.experiment.report.plots = {plot(lab::PlotKind::bars, "batch", {"loss"})};
+  results.experiment.report.plots[0].facets = {"model"};
+  const auto charts = charts_of(html(results));
+  ASSERT_THAT(charts, SizeIs(2));
+  EXPECT_EQ(charts[0]["y"]["shows"], nlohmann::json({120, 150}));
+  EXPECT_EQ(charts[1]["y"]["shows"], nlohmann::json({2, 2.5}));
+}
+
+TEST(Plot, WideIntervalsDoNotMakeTheSharedAxisOfCurvesWide) {
+  std::vector<MadeRun> runs;
+  for (const char* mode : {"sync", "async"}) {
+    for (const auto& [size, accuracy] : {std::pair{8, 0.90}, {64, 0.94}}) {
+      for (const int repeat : {1, 2}) {  // two repeats, with intervals of 25 points
+        runs.push_back(batch(size, accuracy + 0.04 * (repeat - 1.5), repeat));
+        runs.back().varied.emplace_back("mode", mode);
+      }
+    }
+  }
+  lab::Results results = made_results(runs);
+  results.experiment.report.plots = {plot(lab::PlotKind::lines, "batch", {"accuracy"})};
+  results.experiment.report.plots[0].facets = {"mode"};
+  for (const auto& chart : charts_of(html(results))) {
+    EXPECT_LT(chart["series"][0]["low"][0], 0.7);
+    EXPECT_NEAR(chart["y"]["shows"][0], 0.86, 1e-9);
+    EXPECT_NEAR(chart["y"]["shows"][1], 0.98, 1e-9);
+  }
+}
+
+TEST(Figures, HaveTheDigitsThatSaySomething) {
+  const statistics::Estimate spread{.value = 2030613, .low = 1572586, .high = 2488640, .repeats = 3};
+  EXPECT_EQ(spread_text(spread, lab::Unit::count), "2,030,000 ± 460,000");
+  const statistics::Estimate same{.value = 1, .low = 1, .high = 1, .repeats = 3};
+  EXPECT_EQ(spread_text(same, lab::Unit::times), "1.00 ×");
+  const ColumnFormat wide = column_format({2.253e6, 0.0071e6, 35.2e6}, lab::Unit::bytes_per_second);
+  EXPECT_EQ(column_text(2.253e6, wide), "2.25");
+  const ColumnFormat near = column_format({2.253, 1.5}, lab::Unit::seconds);
+  EXPECT_EQ(column_text(2.253, near), "2.25");
+  EXPECT_EQ(signed_text(-0.04, 1), "+0.0");
+  EXPECT_EQ(signed_text(-0.06, 1), "-0.1");
+  EXPECT_EQ(text_html("A step took 56.9 us & `lockstep plan` us."),
+            "A step took 56.9 µs &amp; <code>lockstep plan</code> us.");
 }
 
 TEST(Plot, SpeedUpBeginsAtOneTrainerAndHasItsIdeal) {

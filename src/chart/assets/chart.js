@@ -13,6 +13,12 @@ const lockstepChart = (() => {
   let made = 0;
 
   const textRoom = (text) => text.length * 6.7;
+  // Cuts the ends of intervals that go further beyond the curves than the curves themselves reach: intervals of few
+  // repeats would make them flat.
+  function within([low, high], bands, log) {
+    if (log || !(high > low)) return bands;
+    return bands.filter(known).map((value) => Math.max(2 * low - high, Math.min(2 * high - low, value)));
+  }
   const shorten = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
 
   class Chart extends Pointing {
@@ -173,7 +179,7 @@ const lockstepChart = (() => {
         const [, high] = extent([...spec.spans.map((span) => span.to), ...spec.marks.map((mark) => mark.x), ...(spec.x.shows || [])]);
         return [Math.min(0, extent(spec.spans.map((span) => span.from))[0]), high];
       }
-      const all = extent(this.series.flatMap((series) => series.x), spec.x.log);
+      const all = extent([...this.series.flatMap((series) => series.x), ...(spec.x.shows || [])], spec.x.log);
       if (all[0] === all[1] && !spec.x.log && all[0] > 0) return [0, 2 * all[0]];
       if (all[0] === all[1]) return roomy(all, {log: spec.x.log});
       if (!spec.x.log && !spec.x.at_values && all[0] > 0 && all[0] < 0.3 * all[1]) all[0] = 0;  // round numbers from the start
@@ -183,15 +189,16 @@ const lockstepChart = (() => {
     }
 
     yDomain(shown, axis, [from, to]) {
-      const values = [];
+      const values = [], bands = [];
       const sums = new Map();
       for (const series of shown) {
         series.x.forEach((x, i) => {
           if (!known(x) || x < from || x > to || !known(series.y[i])) return;
           if (this.spec.kind === "stack") sums.set(x, (sums.get(x) || 0) + Math.max(0, series.y[i]));
-          else values.push((series.raw ?? series.y)[i], series.low?.[i] ?? null, series.high?.[i] ?? null);
+          else values.push((series.raw ?? series.y)[i]), bands.push(series.low?.[i] ?? null, series.high?.[i] ?? null);
         });
       }
+      values.push(...(this.spec.kind === "line" ? within(extent(values, axis.log), bands, axis.log) : bands));
       values.push(...sums.values());
       if (!this.zoom && this.hidden.size === 0) values.push(...(axis.shows || []));
       const zero = this.spec.kind === "stack" || this.spec.kind === "bar" || ["s", "percent", "B", "B/s"].includes(axis.unit);

@@ -127,13 +127,21 @@ const lockstepDraw = (() => {
     return {width, pitch: width + gap, left: -((width + gap) * count - gap) / 2};
   }
 
+  // Returns the values of a series in the unit of the axis, which names it.
+  function barTexts(series, unit, most) {
+    const {factor} = lockstepScale.unitScale(unit, most);
+    return series.y.map((value) => known(value) ? lockstepScale.valueText(Number((value * factor).toPrecision(3)), "") : "");
+  }
+
   function bars(view) {
     const {width, pitch, left} = grouping(view, view.shown.length);
-    const labels = width >= 34 && view.spec.x.categories.length * view.shown.length <= 16;
+    const many = view.spec.x.categories.length * view.shown.length > 16;
     return view.shown.map((series, place) => {
       const sy = series.second_axis ? view.sy2 : view.sy;
       const base = sy(sy.log ? sy.domain[0] : Math.max(0, sy.domain[0]));
       const unit = (series.second_axis ? view.spec.y2 : view.spec.y).unit;
+      const texts = barTexts(series, unit, sy.domain[1]);
+      const labels = !many && Math.max(...texts.map((text) => text.length)) * 6.4 <= Math.max(width, pitch);
       const group = svg("g", {class: "series" + (series.dashed ? " dashed" : ""), style: color(series.tint), "data-series": series.name});
       series.x.forEach((x, i) => {
         if (!known(series.y[i]) || (sy.log && series.y[i] <= 0)) return;
@@ -145,7 +153,7 @@ const lockstepDraw = (() => {
         if (labels) {
           const top = spread ? Math.min(end, sy(series.high[i])) : end;
           group.append(svg("text", {class: "value", x: at(begin + width / 2), y: at(top - 5), "text-anchor": "middle"},
-            lockstepScale.valueText(Number(series.y[i].toPrecision(3)), unit)));
+            texts[i]));
         }
       });
       return group;
