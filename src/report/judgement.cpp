@@ -185,7 +185,7 @@ Judgement judge_outside(const Estimate& estimate, const Region& region) {
 }
 
 std::string difference_interval(const Estimate& difference, lab::Unit unit) {
-  if (!difference.has_interval() || is_point(difference)) return "";
+  if (!difference.has_interval() || is_point(difference) || std::isinf(difference.value)) return "";
   if (unit != lab::Unit::share) {
     const double times = difference.value + 1;
     if (times >= kManyTimes) return fmt::format(" [{:.3g}, {:.3g}]", difference.low + 1, difference.high + 1);

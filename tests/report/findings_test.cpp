@@ -304,6 +304,14 @@ TEST(Trend, ThatTurnsBackHoldsPartly) {
   EXPECT_EQ(check(results, {trend("falls")}).verdict, Verdict::partly);
 }
 
+TEST(Trend, FromNothingHasNoInterval) {
+  lab::Results results = made_results(
+      {nodes(1, 0, 1), nodes(1, 0, 2), nodes(1, 0, 3), nodes(3, 1.1, 1), nodes(3, 1.2, 2), nodes(3, 1.3, 3)});
+  const Finding finding = check(results, {trend("grows")});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_THAT(finding.sentences.at(0), HasSubstr("(from nothing), should grow"));
+}
+
 TEST(Trend, IsFlatWithinTheLimit) {
   lab::Results results = repeated({nodes(1, 1.00), nodes(2, 1.03), nodes(3, 0.99)});
   EXPECT_EQ(check(results, {trend("flat")}).verdict, Verdict::holds);
