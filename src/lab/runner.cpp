@@ -222,7 +222,10 @@ Followed Runner::train(const RunPlan& plan, const std::string& run_dir, bool war
   command.environment = {{"TF_CONFIG", ""}};
   // Even if `lockstep guest` itself is killed, nothing of a foreign program is left.
   std::optional<process::Subreaper> subreaper;
-  if (plan.is_guest()) subreaper.emplace();
+  if (plan.is_guest()) {
+    subreaper.emplace();
+    command.death_signal = SIGTERM;  // if this lab is killed, `lockstep guest` ends its program and what that leaves
+  }
   const Followed trained = follow(command, warm ? "" : log_of(run_dir), failure_file, signals_.fd(), [&] {
     if (watch != nullptr) watch->look();
     tell(warm ? RunnerEvent::Kind::warming : RunnerEvent::Kind::tick, plan);

@@ -74,6 +74,7 @@ struct Start {
   int report = -1;
   int watchman = -1;
   bool foreground = false;
+  int death_signal = SIGKILL;
   int network = -1;
   const FileHandle* groups = nullptr;
   size_t group_count = 0;
@@ -98,7 +99,7 @@ void reset_signals() {
 
 [[noreturn]] void become(const Start& start) {
   if (!start.foreground) setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, start.death_signal);
   if (getppid() != start.parent) _exit(128 + SIGKILL);  // the parent died before this process could ask to die with it
   const pid_t self = getpid();
   if (start.watchman >= 0) (void)!::write(start.watchman, &self, sizeof self);
@@ -155,6 +156,7 @@ Child::Child(const Command& command) : foreground_(command.foreground), watchman
       command.network_namespace.empty() ? FileHandle() : open_seat(command.network_namespace, O_RDONLY);
   Start start{program.c_str(),   argv.data(),       envp.data(),          getpid(),         input.reading.get(),
               out.writing.get(), err.writing.get(), report.writing.get(), command.watchman, command.foreground};
+  start.death_signal = command.death_signal;
   start.network = network.get();
   start.groups = groups.data();
   start.group_count = groups.size();

@@ -1,11 +1,12 @@
 // One child process, started in its own process group. Its standard output and error are read as lines; its end is seen
-// by a pidfd, so SIGCHLD is not needed. It cannot outlive its launcher: the system kills it when the thread that
-// started it ends, so start children from a thread that lives as long as the program. Processes left in its group are
-// killed when it ends. A Child belongs to one thread.
+// by a pidfd, so SIGCHLD is not needed. It cannot outlive its launcher: the system kills it (or sends it another
+// signal) when the thread that started it ends, so start children from a thread that lives as long as the program.
+// Processes left in its group are killed when it ends. A Child belongs to one thread.
 #pragma once
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct Command {
   bool hold_stdin = false;      ///< true: its standard input is a pipe that closes with the Child; false: it is empty
   /// Runs in this process's group, with its terminal and standard input. Processes that it leaves behind stay.
   bool foreground = false;
+  int death_signal = SIGKILL;  ///< that it gets from the system when this thread ends
   /// Joined before the program starts: a network namespace (a path), and control groups (files that a process joins by
   /// writing to them). Needs root.
   std::string network_namespace = {};

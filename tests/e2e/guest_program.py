@@ -21,7 +21,7 @@ def leave_daemon(note):
         if os.fork() != 0:
             os._exit(0)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        server = socket.create_server(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+        server = socket.create_server((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
         with open(note, "w") as file:
             json.dump({"pid": os.getpid(), "port": server.getsockname()[1]}, file)
         os.write(told, b"x")
@@ -84,6 +84,9 @@ def main():
         time.sleep(1000)
     if arguments.behaviour == "die" and os.environ["RANK"] == "1":
         sys.exit("this program has a fault")
+    if arguments.behaviour == "stay":
+        leave_daemon(arguments.note)
+        time.sleep(1000)
     if arguments.behaviour == "leave":
         leave_daemon(arguments.note)
         print("epoch 1 step 6 loss 1.5 accuracy 0.75")

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "e2e/sshd.h"
 #include "e2e/support.h"
 
 namespace lockstep::testing {
@@ -127,6 +128,17 @@ TEST_F(Guest, ProgramsThatHangDieOrLeaveProcessesEndAndTheOtherRunsGoOn) {
   const json note = json::parse(get_file(folder / "note.json"));
   EXPECT_EQ(::kill(note["pid"].get<pid_t>(), 0), -1);
   EXPECT_TRUE(is_free(note["port"].get<int>()));
+}
+
+TEST_F(Guest, NothingOfAProgramIsLeftWhenTheLabIsKilled) {
+  put(kGroup + "      - {label: stays, command: \"python3 program.py stay --note note.json\"}\n");
+  Process lab(program_path(), {"lab", "run", "guests.yaml"}, options());
+  const auto note = [&] { return get_file(folder / "note.json"); };
+  ASSERT_TRUE(eventually([&] { return note().ends_with("}"); }));
+  const auto daemon = json::parse(note())["pid"].get<pid_t>();
+  EXPECT_EQ(::kill(daemon, 0), 0);
+  lab.signal(SIGKILL);
+  EXPECT_TRUE(eventually([&] { return ::kill(daemon, 0) != 0; })) << "its session was its own";
 }
 
 TEST_F(Guest, OnEmulatedNodesEveryRoleHasItsOwnNode) {
