@@ -11,6 +11,7 @@
 #include "lab/overrides.h"
 #include "lab/report_section.h"
 #include "lab/run_check.h"
+#include "lab/test_check.h"
 #include "lockstep/error.h"
 
 namespace lockstep::lab {
@@ -120,6 +121,7 @@ class FileParser {
   }
 
   [[nodiscard]] const Names& scales() const { return scales_; }
+  [[nodiscard]] const Reader& reader() const { return reader_; }
 
  private:
   Reader reader_;
@@ -149,9 +151,13 @@ Experiment parse_experiment(const std::string& text, const std::string& file, co
   Experiment made = parser.parse(chosen, options.reported == nullptr);
   made.text = text;
   // Errors at other scales are errors of the file too. Only this machine need not be large enough for them.
+  if (options.reported != nullptr) return made;
+  std::vector<Experiment> scales{made};
   for (const std::string& other : parser.scales()) {
-    if (other != chosen && options.reported == nullptr) (void)parser.parse(other, false);
+    if (other != chosen) scales.push_back(parser.parse(other, false));
   }
+  // The caller's settings may take away what a test compares.
+  if (options.overrides.settings.empty() && !options.overrides.local) check_tests(parser.reader(), scales);
   return made;
 }
 

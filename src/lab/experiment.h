@@ -138,7 +138,8 @@ struct FindingTest {
   std::optional<double> at_least;
   std::optional<double> at_most;
   double within = 0.05;  ///< relative difference that counts as none
-  int line = 0;          ///< line in the file
+  int line = 0;          ///< place in the file
+  int column = 0;
   Per per = Per::run;
 };
 

@@ -74,6 +74,7 @@ FindingTest ReportReader::test(const YamlNode& node) {
   made.per = per(node);
   made.kind = rule->kind;
   made.line = node.line;
+  made.column = node.column;
   made.field = field(*node.find(rule->name), Wanted::any, made.per != Per::run || rule->kind == TestKind::spread);
   made.by = fields(node, "by", Wanted::set, true);
   made.first = filter(node);
@@ -114,6 +115,8 @@ void ReportReader::test_values(const YamlNode& node, FindingTest& made) {
   if (const YamlNode* at = Reader::find(node, "at_most")) made.at_most = reader_.number(*at, "at_most");
   const bool bounds = made.kind == TestKind::ratio || made.kind == TestKind::value || made.kind == TestKind::slope;
   if (bounds && !made.at_least && !made.at_most) reader_.fail(node, "the test needs at_least or at_most");
+  if (made.at_least && made.at_most && *made.at_least > *made.at_most)
+    reader_.fail(node, fmt::format("at_least: {:g} is above at_most: {:g}", *made.at_least, *made.at_most));
   if (const YamlNode* at = Reader::find(node, "within")) {
     made.within = reader_.number(*at, "within");
     if (made.within < 0) reader_.fail(*at, fmt::format("within: '{}' is not allowed; it takes 0 or more", at->text));

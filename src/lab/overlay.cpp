@@ -79,6 +79,7 @@ YamlNode& value_or_new(YamlNode& map, const YamlNode& key) {
 }
 
 void lay_over_report(const Reader& reader, YamlNode& below, const YamlNode& above) {
+  if (below.is(Kind::null)) below.kind = Kind::map;
   if (!below.is(Kind::map) || !above.is(Kind::map)) {
     lay_over(below, above);
     return;

@@ -36,14 +36,6 @@ std::string roles_text(const RunResult& run, std::string_view field) {
   return std::to_string(count);
 }
 
-/// Returns the given value of a setting, or its default.
-std::string text_or_default(const RunResult& run, const std::string& field) {
-  std::string text = run.text(field);
-  if (!text.empty() || value_of(run.plan.tags, field) != "") return text;
-  const settings::SettingDef* def = settings::find_setting(field);
-  return def == nullptr || def->model_default ? text : settings::value_text(settings::Settings{}, *def);
-}
-
 }  // namespace
 
 std::string_view name(RunState state) {
@@ -88,6 +80,13 @@ int restarts(const RunResult& run) {
   return found == run.measured.values.end() ? 0 : static_cast<int>(found->second);
 }
 
+std::string given_or_default(const RunResult& run, const std::string& field) {
+  std::string text = run.text(field);
+  if (!text.empty() || value_of(run.plan.tags, field) != "") return text;
+  const settings::SettingDef* def = settings::find_setting(field);
+  return def == nullptr || def->model_default ? text : settings::value_text(settings::Settings{}, *def);
+}
+
 bool of_part(std::string_view field) {
   return field == "worker" || field == "role" || field == "node" || field == "with_server";
 }
@@ -97,7 +96,7 @@ bool passes(const RunResult& run, const Filter& filter) {
   if (!groups.empty() && std::find(groups.begin(), groups.end(), run.plan.group) == groups.end()) return false;
   return std::all_of(filter.where.begin(), filter.where.end(), [&](const auto& condition) {
     if (of_part(condition.first)) return true;
-    const std::string text = text_or_default(run, condition.first);
+    const std::string text = given_or_default(run, condition.first);
     return std::any_of(condition.second.begin(), condition.second.end(),
                        [&](const std::string& wanted) { return same(text, wanted); });
   });

@@ -33,6 +33,8 @@ struct RunResult {
 /// Returns whether the filter selects a run; values are compared as numbers if both are numbers. Conditions on its
 /// workers and machines do not count.
 bool passes(const RunResult& run, const Filter& filter);
+/// Returns the value of a field that the run was given, or the default of a setting.
+std::string given_or_default(const RunResult& run, const std::string& field);
 
 /// The machine and program of the measurements.
 struct Environment {

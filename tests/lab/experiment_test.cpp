@@ -341,5 +341,27 @@ TEST(Experiment, AProgramThatCannotRunIsRefusedAtItsPlace) {
               HasSubstr("batch varies, but the command does not have {batch}"));
 }
 
+TEST(Experiment, ATestThatNoScaleHasRunsForIsRefused) {
+  const auto with = [](const std::string& test) {
+    return "name: e\nbase: {model: lr}\ngrid: {batch: [10, 20]}\ncases: [{label: x}, {label: y, lr: 0.5}]\n"
+           "report:\n  findings:\n    - {name: f, says: F., tests: [" +
+           test + "]}\n";
+  };
+  const auto refused = [&](const std::string& test) { return refusal(with(test)); };
+  EXPECT_THAT(refused("{compare: seconds, first: {label: x}, second: {label: z}, is: less}"),
+              HasSubstr("test.yaml:7:35: finding f: no run has label 'z'; there are 'x', 'y'"));
+  EXPECT_THAT(refused("{value: seconds, where: {batch: 30}, at_least: 1}"), HasSubstr("no run has batch '30'"));
+  EXPECT_THAT(refused("{trend: seconds, over: epochs, is: grows}"),
+              HasSubstr("the test needs runs that differ in epochs"));
+  EXPECT_THAT(refused("{most: seconds, over: label, is: z}"), HasSubstr("is: no run has label 'z'"));
+  EXPECT_THAT(refused("{slope: seconds, over: label, at_least: 1}"),
+              HasSubstr("a slope needs numbers above 0 in label"));
+  EXPECT_THAT(refused("{value: seconds, at_least: 3, at_most: 2}"), HasSubstr("at_least: 3 is above at_most: 2"));
+  // A scale may leave out runs that another one has.
+  const std::string scales = "scales:\n  quick: {cases: [{label: x}]}\n  full: {}\n";
+  EXPECT_THAT(refusal(with("{value: seconds, where: {label: z}, at_least: 1}") + scales), HasSubstr("label 'z'"));
+  EXPECT_NO_THROW((void)parse(with("{value: seconds, where: {label: y}, at_least: 1}") + scales));
+}
+
 }  // namespace
 }  // namespace lockstep::testing
