@@ -20,8 +20,10 @@
 #include "base/host.h"
 #include "base/own_program.h"
 #include "base/yaml_tree.h"
+#include "guest/host_roles.h"
 #include "guest/role_environment.h"
 #include "guest/run_folder.h"
+#include "launch/collect.h"
 #include "launch/emulated_nodes.h"
 #include "launch/local_launch.h"
 #include "lockstep/error.h"
@@ -40,6 +42,9 @@ constexpr double kLeavingSeconds = 0.5;  ///< for children that end a little lat
 constexpr std::chrono::seconds kPatience{10};
 constexpr int kMasterPort = 29500;  ///< on nodes with a network of their own
 constexpr int kSignalled = 128;
+constexpr int kSshFailed = 255;
+constexpr double kBeatSeconds = 1;        ///< between signs of life to hosts
+constexpr double kHostGraceSeconds = 20;  ///< from SIGTERM to the end of the connection
 
 double since(Steady::time_point then) { return std::chrono::duration<double>(Steady::now() - then).count(); }
 
@@ -49,7 +54,7 @@ struct Role {
   cluster::Task task;
   std::string name;  ///< "worker:1", "process"
   std::string folder;
-  Values names;  ///< values of names in braces
+  Values names;  ///< values of names in braces, as the role sees them
   std::unique_ptr<process::Child> child = {};
   std::optional<process::Ending> ending = {};
   std::optional<Steady::time_point> ended = {};  ///< first look that found it ended
@@ -70,6 +75,12 @@ class GuestRun {
 
  private:
   void place();
+  void place_on_hosts();
+  void beat();
+  void ask_to_end(Role& role, double waited) const;
+  void bring_files();
+  [[nodiscard]] process::Command command_of(const Role& role) const;
+  [[nodiscard]] std::string host_of(const Role& role);
   void add_roles();
   void start(Role& role);
   void watch();
@@ -90,9 +101,11 @@ class GuestRun {
   process::Subreaper subreaper_;
   Places places_;
   std::optional<launch::EmulatedNodes> nodes_;
+  std::optional<launch::SshJob> hosts_;
   std::vector<std::unique_ptr<Role>> roles_;  ///< the chief first
   RunResult result_;
   Steady::time_point began_;
+  Steady::time_point beat_;
   double began_at_ = 0;  ///< seconds since 1970
   std::string failure_;
   int signal_ = 0;
@@ -102,6 +115,7 @@ class GuestRun {
 
 /// Sets the places of the roles, and the nodes.
 void GuestRun::place() {
+  if (!options_.hosts.file.empty()) return place_on_hosts();
   cluster::LocalCluster wanted = options_.cluster;
   if (!options_.emulate.empty()) wanted.network = launch::kEmulatedNetwork;
   if (wanted.workers > 0 || !wanted.layout.empty()) places_.cluster = cluster::local_cluster(wanted);
@@ -125,6 +139,11 @@ void GuestRun::place() {
   }
 }
 
+void GuestRun::place_on_hosts() {
+  hosts_ = job_on(options_.hosts, options_.run_dir);
+  places_ = places_of(*hosts_);
+}
+
 void GuestRun::add_roles() {
   const cluster::Task first = alone() ? cluster::Task{} : places_.cluster.spec.chief_task();
   std::vector<cluster::Task> tasks{first};
@@ -135,7 +154,7 @@ void GuestRun::add_roles() {
     auto role = std::make_unique<Role>(task, options_.figures);
     role->name = alone() ? "process" : task.str();
     role->folder = task == first ? options_.run_dir : options_.run_dir + "/" + task.folder();
-    role->names = names_of(places_, task, options_.run_dir);
+    role->names = names_of(places_, task, hosts_ ? hosts_->run_dir : options_.run_dir);
     role->names.insert(role->names.end(), options_.settings.begin(), options_.settings.end());
     base::make_directories(role->folder);
     role->log.open(role->folder + "/output.log", std::ios::trunc);
@@ -143,15 +162,26 @@ void GuestRun::add_roles() {
   }
 }
 
-void GuestRun::start(Role& role) {
+process::Command GuestRun::command_of(const Role& role) const {
+  std::string folder = role.folder;
+  if (hosts_) folder = hosts_->run_dir + (&role == &chief() ? "" : "/" + role.task.folder());
+  std::vector<std::string> words{
+      hosts_ ? hosts_->program : "lockstep", "monitor", "--quiet", "--every=" + options_.monitor_every,
+      "--csv=" + folder + "/monitor.csv",    "--"};
+  for (std::string& word : filled_in(options_.command, role.names)) words.push_back(std::move(word));
+  Values environment = environment_of(places_, role.task);
+  environment.emplace_back("PYTHONUNBUFFERED", "1");  // figures arrive when they are printed
+  const size_t node = node_of(places_, role.task);
+  if (hosts_) return on_host(*hosts_, places_.cluster.nodes[node], folder, environment, words);
   process::Command command;
   command.program = base::own_program();
-  command.argv = {
-      "lockstep", "monitor", "--quiet", "--every=" + options_.monitor_every, "--csv=" + role.folder + "/monitor.csv",
-      "--"};
-  for (std::string& word : filled_in(options_.command, role.names)) command.argv.push_back(std::move(word));
-  command.environment = environment_of(places_, role.task);
-  command.environment.emplace_back("PYTHONUNBUFFERED", "1");  // figures arrive when they are printed
+  command.argv = std::move(words);
+  command.environment = std::move(environment);
+  return command;
+}
+
+void GuestRun::start(Role& role) {
+  process::Command command = command_of(role);
   if (nodes_) {
     nodes_->put_on_node(command, node_of(places_, role.task));
     // The host's name does not lead to the node's address.
@@ -159,6 +189,21 @@ void GuestRun::start(Role& role) {
       command.environment.emplace_back(name, "eth0");
   }
   role.child = std::make_unique<process::Child>(command);
+}
+
+std::string GuestRun::host_of(const Role& role) {
+  const size_t node = node_of(places_, role.task);
+  if (hosts_) return places_.cluster.nodes[node].ssh;
+  return nodes_ ? nodes_->cluster().name(node) : base::host_name();
+}
+
+/// Shows the hosts that this launcher lives.
+void GuestRun::beat() {
+  if (!hosts_ || since(beat_) < kBeatSeconds) return;
+  beat_ = Steady::now();
+  for (const auto& role : roles_) {
+    if (role->child && !role->ending) role->child->write("\n");
+  }
 }
 
 /// Returns processes that lost their parents and came to this one.
@@ -177,6 +222,10 @@ void GuestRun::read(Role& role) {
   const double now = since(began_);
   const auto take = [&](const std::string& line, bool error) {
     role.log << line << '\n';
+    if (const std::string left = hosts_ ? left_on_host(line) : ""; !left.empty()) {
+      left_behind_.insert(fmt::format("{} on {}", left, host_of(role)));
+      return;
+    }
     if (!line.empty()) (error ? role.last_error : role.last_line) = line;
     role.reader.read(line, now);
   };
@@ -196,12 +245,15 @@ void GuestRun::look(Role& role) {
   read(role);
   role.ending = role.child->reap();
   // `lockstep monitor` ends as a shell would.
-  if (role.ending && !role.ending->signalled && role.ending->number > kSignalled) {
+  const bool unreached = hosts_ && role.ending && role.ending->number == kSshFailed;
+  if (role.ending && !role.ending->signalled && role.ending->number > kSignalled && !unreached) {
     role.ending = process::Ending{true, role.ending->number - kSignalled};
   }
   if (!role.ending || role.ending->ok() || !failure_.empty()) return;
   const std::string& line = role.last_error.empty() ? role.last_line : role.last_error;
-  failure_ = fmt::format("{}: {}{}{}", role.name, role.ending->text(), line.empty() ? "" : ": ", line);
+  const std::string where = hosts_ ? " on " + host_of(role) : "";
+  failure_ = fmt::format("{}{}: {}{}{}", role.name, where, unreached ? "the connection failed" : role.ending->text(),
+                         line.empty() ? "" : ": ", line);
 }
 
 bool GuestRun::done() const {
@@ -220,6 +272,7 @@ void GuestRun::watch() {
       for (const Stream stream : {Stream::out, Stream::err}) fds.push_back({role->child->fd(stream), POLLIN, 0});
     }
     ::poll(fds.data(), fds.size(), kTickMilliseconds);
+    beat();
     for (const auto& role : roles_) {
       if (!role->ending) read(*role);
       if (!role->ending) look(*role);
@@ -228,7 +281,7 @@ void GuestRun::watch() {
     if (options_.signals >= 0 && (fds.front().revents & POLLIN) != 0 &&
         ::read(options_.signals, &info, sizeof info) == sizeof info) {
       if (info.ssi_signo == SIGTSTP) {
-        pause();
+        if (!hosts_) pause();  // hosts would take a suspended launcher for dead
       } else {
         signal_ = static_cast<int>(info.ssi_signo);
       }
@@ -257,18 +310,26 @@ void GuestRun::pause() {
   tell(SIGCONT);
 }
 
+void GuestRun::ask_to_end(Role& role, double waited) const {
+  const bool patient = waited < kGraceSeconds;
+  if (hosts_ && waited < kHostGraceSeconds) {
+    role.child->write(patient ? "term\n" : "kill\n");
+  } else if (!patient) {
+    role.child->signal(SIGKILL);
+  }
+}
+
 /// Ends the roles that still run: servers, evaluators, or all after a failure.
 void GuestRun::stop() {
   const Steady::time_point asked = Steady::now();
   const auto runs = [](const auto& role) { return role->child != nullptr && !role->ending; };
   for (const auto& role : roles_) {
-    if (runs(role)) role->child->signal(SIGTERM);
+    if (runs(role) && !hosts_) role->child->signal(SIGTERM);
   }
   while (std::any_of(roles_.begin(), roles_.end(), runs)) {
-    const bool patient = since(asked) < kGraceSeconds;
     for (const auto& role : roles_) {
       if (!runs(role)) continue;
-      if (!patient) role->child->signal(SIGKILL);
+      ask_to_end(*role, since(asked));
       read(*role);
       role->ending = role->child->reap();
     }
@@ -282,10 +343,19 @@ void GuestRun::end_left_behind() {
   options_.note(fmt::format("the program left processes behind, which were ended: {}", fmt::join(left_behind_, ", ")));
 }
 
+/// Copies the files of the hosts into the run's folder, and removes them there.
+void GuestRun::bring_files() {
+  if (!hosts_) return;
+  const std::string problems = launch::collect(*hosts_, options_.run_dir, true);
+  if (!problems.empty() && failure_.empty()) failure_ = "cannot collect the run's files: " + problems;
+}
+
 std::vector<FigureSource> GuestRun::sources_of(const Role& role) const {
   std::vector<FigureSource> sources = options_.figures;
+  Values names = names_of(places_, role.task, options_.run_dir);  // the files are here now
+  names.insert(names.end(), options_.settings.begin(), options_.settings.end());
   for (FigureSource& source : sources) {
-    if (source.kind != FigureSource::Kind::output) source.where = filled_in({source.where}, role.names).front();
+    if (source.kind != FigureSource::Kind::output) source.where = filled_in({source.where}, names).front();
   }
   return sources;
 }
@@ -322,7 +392,7 @@ void GuestRun::collect() {
     RoleResult one;
     one.role = role->name;
     one.folder = role->folder;
-    one.host = nodes_ ? nodes_->cluster().name(node_of(places_, role->task)) : base::host_name();
+    one.host = host_of(*role);
     one.trains = role->trains(alone());
     one.finished = role->finished;
     if (one.trains) {
@@ -343,7 +413,8 @@ GuestOutcome GuestRun::run() {
   result_.settings = options_.settings;
   result_.command = options_.command;
   write_config(result_);
-  base::write_whole_file(places_.hosts_file, hosts_text(places_));
+  base::write_whole_file(options_.run_dir + "/hosts", hosts_text(places_));
+  if (hosts_) send_hosts_file(*hosts_, options_.run_dir + "/hosts");
   if (!alone()) base::write_whole_file(options_.run_dir + "/cluster.yaml", launch::cluster_yaml(places_.cluster.spec));
   if (nodes_) nodes_->write(options_.run_dir, false);
   began_ = Steady::now();
@@ -353,6 +424,7 @@ GuestOutcome GuestRun::run() {
   stop();
   end_left_behind();
   if (nodes_) nodes_->write(options_.run_dir, true);
+  bring_files();
   if (signal_ != 0) return {signal_};
   if (!failure_.empty()) throw Error(failure_);
   collect();

@@ -1,8 +1,8 @@
-// Runs a program that is not ours as the roles of a cluster: on emulated nodes or as processes of this machine, each
-// under `lockstep monitor`, which records its use of resources. Every role gets the cluster as TF_CONFIG, as torchrun's
-// rank variables and as a file of hosts. Writes a run's folder as a training does, so that reports can read it. Ends
-// all processes of the program, whatever they did to get away. Everything happens in `run_guest`, in the calling
-// thread, which must live as long as the program (process/child_process.h).
+// Runs a program that is not ours as the roles of a cluster: on emulated nodes, on hosts over ssh, or as processes of
+// this machine, each under `lockstep monitor`, which records its use of resources. Every role gets the cluster as
+// TF_CONFIG, as torchrun's rank variables and as a file of hosts. Writes a run's folder as a training does, so that
+// reports can read it. Ends all processes of the program, whatever they did to get away. Everything happens in
+// `run_guest`, in the calling thread, which must live as long as the program (process/child_process.h).
 #pragma once
 
 #include <functional>
@@ -15,6 +15,13 @@
 #include "guest/figures.h"
 
 namespace lockstep::guest {
+
+/// Machines that are reached over ssh.
+struct Hosts {
+  std::string file;                        ///< a cluster file (docs/cluster-spec.md); empty: this machine
+  std::vector<std::string> ssh = {"ssh"};  ///< the command, with its own options
+  std::string program = "lockstep";        ///< on the hosts
+};
 
 /// A log of another monitor (usage_log.h) as the use of a role.
 struct LogSource {
@@ -34,6 +41,7 @@ struct GuestOptions {
   std::string run_dir;                ///< a new folder
   cluster::LocalCluster cluster;      ///< without workers and layout: one process, without a cluster
   std::string emulate = {};           ///< as --emulate; empty: processes of this machine
+  Hosts hosts = {};                   ///< with a file, it assigns the roles
   double deadline = 3600;             ///< seconds
   std::string monitor_every = "0.5";  ///< seconds, as text
   std::vector<FigureSource> figures = {};

@@ -10,6 +10,7 @@
 #include "guest/figures.h"
 #include "guest/guest_run.h"
 #include "lab/expansion.h"
+#include "lab/run_check.h"
 #include "lockstep/error.h"
 
 namespace lockstep::lab {
@@ -163,14 +164,19 @@ std::vector<std::string> guest_words(const RunPlan& plan, const std::string& run
   for (const auto& [name, value] : guest_values(plan, data))
     words.push_back(fmt::format("--setting={}={}", name, value));
   const std::string workers = value_of(plan.settings, "workers");
-  const bool cluster = (!workers.empty() && workers != "0") || !value_of(plan.settings, "layout").empty();
+  const bool hosts = !plan.cluster.hosts.empty();  // they have their roles
+  const bool cluster = !hosts && ((!workers.empty() && workers != "0") || !value_of(plan.settings, "layout").empty());
   for (const char* name : {"workers", "ps", "layout", "monitor-every"}) {
+    if (hosts && is_place(name)) continue;
     const std::string value = value_of(plan.settings, name);
     const bool beside = std::string_view(name) == "ps" && !cluster;
     if (!value.empty() && !beside) words.push_back(fmt::format("--{}={}", name, value));
   }
   if (cluster && value_of(plan.settings, "evaluator") == "true") words.emplace_back("--evaluator");
   if (!plan.cluster.emulate.empty()) words.push_back("--emulate=" + plan.cluster.emulate);
+  if (hosts) words.push_back("--hosts=" + plan.cluster.hosts);
+  if (!plan.cluster.ssh.empty()) words.push_back("--ssh=" + plan.cluster.ssh);
+  if (!plan.cluster.program.empty()) words.push_back("--program=" + plan.cluster.program);
   for (const std::string& figure : plan.guest.figures) words.push_back("--figure=" + figure);
   if (!plan.guest.deadline.empty()) words.push_back("--deadline=" + plan.guest.deadline);
   for (const std::string& log : plan.guest.logs) words.push_back("--log=" + log);

@@ -124,7 +124,8 @@ void check_faults(const RunPlan& plan, const cluster::Spec* spec, size_t nodes) 
       if (!there) throw UsageError(fmt::format("faults: '{}': the run has no {}", fault.text(), fault.target));
       continue;
     }
-    if (plan.cluster.emulate.empty()) throw UsageError(fmt::format("faults: '{}' needs emulate", fault.text()));
+    if (plan.cluster.emulate.empty())
+      throw UsageError(fmt::format("faults: '{}' needs emulate: only such nodes can be cut or slowed", fault.text()));
     bool there = false;
     for (size_t node = 1; node <= nodes; ++node) there = there || fault.target == fmt::format("node{}", node);
     if (!there) throw UsageError(fmt::format("faults: '{}': the run has node1 to node{}", fault.text(), nodes));
@@ -153,12 +154,13 @@ void check_cluster(const Variation& variation, const settings::Settings& setting
   };
   if (!plan.cluster.hosts.empty()) {
     check_hosts(plan);
-    at(variation.cluster.faults, [&] {
-      if (!plan.cluster.faults.empty()) throw UsageError("faults: not allowed with hosts");
-    });
     if (!machine) return;
-    at(variation.cluster.hosts,
-       [&] { role::check_cluster_settings(settings, cluster::load_cluster_file(plan.cluster.hosts).spec, true); });
+    cluster::Spec spec;
+    at(variation.cluster.hosts, [&] {
+      spec = cluster::load_cluster_file(plan.cluster.hosts).spec;
+      role::check_cluster_settings(settings, spec, true);
+    });
+    at(variation.cluster.faults, [&] { check_faults(plan, &spec, 0); });
     return;
   }
   const size_t nodes = nodes_of(settings);
@@ -185,13 +187,15 @@ void check_guest(const Variation& variation, bool machine, const YamlNode*& plac
     return;
   }
   check_words(plan);
-  if (!plan.cluster.hosts.empty()) {
-    place = variation.cluster.hosts;
-    throw UsageError("hosts: not allowed with a command, which runs on emulated nodes or on this machine");
-  }
   if (!plan.cluster.faults.empty()) {
     place = variation.cluster.faults;
     throw UsageError("faults: not allowed with a command");
+  }
+  if (!plan.cluster.hosts.empty()) {
+    check_hosts(plan);
+    place = variation.cluster.hosts;
+    if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
+    return;
   }
   const settings::Settings places = guest_places(plan);
   place = variation.at;

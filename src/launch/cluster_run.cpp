@@ -37,6 +37,14 @@ SupervisorOptions supervisor_options(const ClusterRun& run, int signals) {
   return options;
 }
 
+JobOutcome supervise(const ClusterRun& run, const SupervisorOptions& options, const Supervisor::Callback& callback) {
+  Supervisor supervisor(run.roles, options, callback);
+  if (run.signals) {
+    run.signals([&](const std::string& role, int number) { supervisor.signal(cluster::parse_task(role), number); });
+  }
+  return supervisor.run();
+}
+
 }  // namespace
 
 ClusterEnd run_cluster(const ClusterRun& run) {
@@ -49,12 +57,12 @@ ClusterEnd run_cluster(const ClusterRun& run) {
   if (run.registered != nullptr) keeper.emplace(*run.registered);
   SupervisorOptions options = supervisor_options(run, signals.fd());
   if (keeper) options.answer = [&](const std::string& line) { return keeper->answer(line); };
-  const JobOutcome ended = Supervisor(run.roles, options, [&](const RoleEvent& event) {
-                             if (keeper) keeper->on_event(event);
-                             if (run.also) run.also(event);
-                             if (run.faults) run.events->on_faults(run.faults());
-                             run.events->on_role(event);
-                           }).run();
+  const JobOutcome ended = supervise(run, options, [&](const RoleEvent& event) {
+    if (keeper) keeper->on_event(event);
+    if (run.also) run.also(event);
+    if (run.faults) run.events->on_faults(run.faults());
+    run.events->on_role(event);
+  });
   run.events->on_roles_ended();
   const std::string missing = run.collect ? run.collect() : "";
   const std::string uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing;

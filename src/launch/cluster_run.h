@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/fault_maker.h"
 #include "launch/launch_events.h"
 #include "launch/supervisor.h"
 #include "settings/settings.h"
@@ -22,6 +23,7 @@ struct ClusterRun {
   std::chrono::milliseconds tick{1000};                   ///< longest time between two events
   Supervisor::Callback also = {};                         ///< is called before `events`, with each event of a role
   std::function<std::vector<std::string>()> faults = {};  ///< asked often: the faults that were just made
+  std::function<void(SignalRole)> signals = {};           ///< takes the way to signal roles, before they start
   /// Called once all roles have ended: brings in files that lie elsewhere, and returns a line about missing ones.
   std::function<std::string()> collect = {};
   std::function<bool()> discard = {};  ///< after a failure: removes a run that holds nothing

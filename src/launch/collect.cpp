@@ -104,6 +104,7 @@ bool is_own(const SshJob& job, const cluster::Node& node, const std::string& pat
       std::find_if(tasks.begin(), tasks.end(), [&](const cluster::Task& task) { return task.folder() == top; });
   if (role != tasks.end()) return here(*role);
   if (is_role_folder(top)) return job.resume;  // the cluster may have been another one before
+  if (job.foreign) return true;
   // The chief writes the run's own files. In an all-reduce every worker may lead.
   return here(spec.chief_task()) ||
          (spec.ps.empty() &&

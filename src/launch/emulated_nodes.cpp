@@ -3,17 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 
+#include "base/csv_file.h"
 #include "base/file.h"
+#include "base/host.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "lockstep/error.h"
+#include "observe/monitor/node_reader.h"
 #include "terminal/text.h"
 
 namespace lockstep::launch {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr uint64_t kLargestMonitorCsv = uint64_t{64} << 20;
 
 std::vector<emulate::NodeSpec> specs_of(const std::string& text, size_t nodes) {
   std::vector<emulate::NodeSpec> specs = emulate::parse_nodes(text, nodes);
@@ -61,6 +72,36 @@ void EmulatedNodes::put_on_node(process::Command& command, size_t node) const {
   command.groups = std::move(seat.groups);
   command.cores = std::move(seat.cores);
   command.environment.insert(command.environment.end(), seat.environment.begin(), seat.environment.end());
+}
+
+void EmulatedNodes::note_memory(const std::string& role, const std::string& monitor_csv) const try {
+  base::OwnNode node;
+  for (const auto& [name, value] : cluster_.seat(node_of(role)).environment) {
+    if (name == "LOCKSTEP_NODE_MEMORY_GROUP") node.memory_group = value;
+  }
+  const std::optional<uint64_t> used = observe::GroupReader(node).memory_used();
+  std::error_code missing;
+  if (!used || !std::filesystem::exists(monitor_csv, missing)) return;
+  const std::vector<uint8_t> bytes = base::read_file(monitor_csv, kLargestMonitorCsv);
+  const std::string text(bytes.begin(), bytes.end());
+  const std::string header = text.substr(0, text.find('\n'));
+  const size_t last = text.rfind('\n', text.size() - 2) + 1;  // its seconds are those of its life
+  const std::string before = text.substr(last);
+  std::string line =
+      fmt::format("{:.3f}", std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+  std::istringstream names(header);
+  std::istringstream values(before);
+  std::string value;
+  for (std::string name; std::getline(names, name, ',');) {
+    std::getline(values, value, ',');
+    if (name == "time") continue;
+    line += name == "seconds" ? "," + value : name == "node_memory_used" ? fmt::format(",{}", *used) : ",";
+  }
+  base::CsvFile csv = base::CsvFile::resume(monitor_csv, header, std::numeric_limits<uint64_t>::max());
+  csv.add(line);
+  csv.flush();
+} catch (const Error&) {
+  // The run goes on with a figure less.
 }
 
 std::string EmulatedNodes::text() const {

@@ -29,6 +29,10 @@ class EmulatedNodes {
   /// Changes a command so that its process runs on the node.
   void put_on_node(process::Command& command, size_t node) const;
 
+  /// Adds a line with the node's memory to the monitor.csv of a role that has died: a role samples its node itself, so
+  /// nothing else sees the node without it.
+  void note_memory(const std::string& role, const std::string& monitor_csv) const;
+
   /// "3 emulated nodes of 0.5 cores, 1 Gbit/s".
   [[nodiscard]] std::string text() const;
   /// Writes nodes.json. When the run has `ended`, includes how long each node was throttled, and writes throttling.json

@@ -91,13 +91,18 @@ std::vector<std::string> FaultMaker::make_due(const std::string& file) {
   return lines;
 }
 
+void FaultMaker::send(const std::string& role, pid_t pid, int number) const {
+  if (signal_) return signal_(role, number);
+  kill(-pid, number);
+}
+
 std::string FaultMaker::make(const Fault& fault) {
   if (fault.kind == FaultKind::cut) cluster_->cut(node_index(fault.target));
   if (fault.kind == FaultKind::slow) cluster_->slow(node_index(fault.target), fault.share);
   if (of_node(fault)) return fault.text();
   const auto found = pids_.find(fault.target);
   if (found == pids_.end()) return fault.text() + ": it is not running";
-  kill(-found->second, fault.kind == FaultKind::kill ? SIGKILL : SIGSTOP);
+  send(fault.target, found->second, fault.kind == FaultKind::kill ? SIGKILL : SIGSTOP);
   if (fault.kind == FaultKind::stop) stopped_[fault.target] = found->second;
   return fault.text();
 }
@@ -114,8 +119,15 @@ std::string FaultMaker::undo(const Fault& fault) {
   // A role killed meanwhile is another process now.
   const auto found = pids_.find(fault.target);
   if (found == pids_.end() || stopped_[fault.target] != found->second) return fault.target + " was not continued";
-  kill(-found->second, SIGCONT);
+  send(fault.target, found->second, SIGCONT);
   return fault.target + " goes on";
+}
+
+void ScheduledFaults::on_event(const RoleEvent& event) {
+  using Kind = RoleEvent::Kind;
+  if (event.kind == Kind::started || event.kind == Kind::restarted) maker_.started(event.task.str(), event.pid);
+  if (event.kind == Kind::died || event.kind == Kind::ended) maker_.ended(event.task.str());
+  if (event.kind == Kind::started && ++started_ == roles_) maker_.begin();
 }
 
 }  // namespace lockstep::launch

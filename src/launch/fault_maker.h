@@ -5,17 +5,22 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "emulate/cluster.h"
 #include "emulate/faults.h"
+#include "launch/supervisor.h"
 
 namespace lockstep::launch {
 
 /// Throws UsageError for a fault of an unknown role or node. `nodes` is 0 without emulation.
 void check_faults(const std::vector<emulate::Fault>& faults, const std::vector<std::string>& roles, size_t nodes);
+
+/// Sends a signal to a role: SIGKILL, SIGSTOP or SIGCONT.
+using SignalRole = std::function<void(const std::string& role, int number)>;
 
 class FaultMaker {
  public:
@@ -25,6 +30,8 @@ class FaultMaker {
   [[nodiscard]] bool empty() const { return actions_.empty(); }
   /// Records that a role was started or restarted.
   void started(const std::string& role, pid_t pid) { pids_[role] = pid; }
+  /// Signals go this way instead of to the process of a role and its group.
+  void signal_by(SignalRole signal) { signal_ = std::move(signal); }
   void ended(const std::string& role) { pids_.erase(role); }
   /// Starts the clock of the schedule.
   void begin();
@@ -40,6 +47,7 @@ class FaultMaker {
     bool end = false;
   };
 
+  void send(const std::string& role, pid_t pid, int number) const;
   std::string make(const emulate::Fault& fault);
   std::string undo(const emulate::Fault& fault);
 
@@ -48,8 +56,26 @@ class FaultMaker {
   emulate::EmulatedCluster* cluster_;
   std::map<std::string, pid_t> pids_;     ///< processes of running roles
   std::map<std::string, pid_t> stopped_;  ///< stopped processes to be continued
+  SignalRole signal_;
   bool begun_ = false;
   Clock::time_point start_;
+};
+
+/// Scheduled faults of the roles of a job, which it knows from their events. The schedule begins once all have started.
+class ScheduledFaults {
+ public:
+  ScheduledFaults(const std::vector<emulate::Fault>& wanted, size_t roles, emulate::EmulatedCluster* cluster)
+      : maker_(wanted, cluster), roles_(roles) {}
+
+  [[nodiscard]] bool empty() const { return maker_.empty(); }
+  void on_event(const RoleEvent& event);
+  void signal_by(SignalRole signal) { maker_.signal_by(std::move(signal)); }
+  std::vector<std::string> make_due(const std::string& file) { return maker_.make_due(file); }
+
+ private:
+  FaultMaker maker_;
+  size_t roles_;
+  size_t started_ = 0;
 };
 
 }  // namespace lockstep::launch

@@ -84,27 +84,6 @@ class Places {
   std::map<std::string, std::unique_ptr<emulate::ControlGroup>> quotas_;
 };
 
-/// Scheduled faults, applied to roles known from events.
-class Faults {
- public:
-  Faults(const std::vector<emulate::Fault>& wanted, size_t roles, EmulatedNodes* nodes)
-      : maker_(wanted, nodes == nullptr ? nullptr : &nodes->cluster()), roles_(roles) {}
-
-  [[nodiscard]] bool empty() const { return maker_.empty(); }
-  void on_event(const RoleEvent& event) {
-    if (event.kind == RoleEvent::Kind::started || event.kind == RoleEvent::Kind::restarted)
-      maker_.started(event.task.str(), event.pid);
-    if (event.kind == RoleEvent::Kind::died || event.kind == RoleEvent::Kind::ended) maker_.ended(event.task.str());
-    if (event.kind == RoleEvent::Kind::started && ++started_ == roles_) maker_.begin();
-  }
-  std::vector<std::string> make_due(const std::string& file) { return maker_.make_due(file); }
-
- private:
-  FaultMaker maker_;
-  size_t roles_;
-  size_t started_ = 0;
-};
-
 std::vector<emulate::Fault> wanted_faults(const settings::Settings& settings, const cluster::ClusterFile& cluster) {
   std::vector<std::string> roles;
   for (const cluster::Task& task : cluster.spec.tasks()) roles.push_back(task.str());
@@ -225,7 +204,7 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
   // Lives until the nodes are gone, so a signal while making them leaves nothing behind.
   const process::CaughtSignals held({SIGINT, SIGTERM, SIGHUP, SIGTSTP});
   Places places(settings, cluster);
-  Faults faults(wanted, spec.tasks().size(), places.nodes());
+  ScheduledFaults faults(wanted, spec.tasks().size(), places.nodes() == nullptr ? nullptr : &places.nodes()->cluster());
   run::RunDirectory directory = open_run(configuration, settings);
   const std::string& run_dir = directory.path();
 
@@ -254,7 +233,12 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
     if (job.registers) run.registered = &spec;
     for (launch::RoleProcess& role : run.roles) places.put_on_node(role);
   }
-  run.also = [&](const RoleEvent& event) { faults.on_event(event); };
+  run.also = [&](const RoleEvent& event) {
+    faults.on_event(event);
+    if (event.kind != RoleEvent::Kind::died || places.nodes() == nullptr) return;
+    const std::string folder = event.task == spec.chief_task() ? run_dir : run_dir + "/" + event.task.folder();
+    places.nodes()->note_memory(event.task.str(), folder + "/monitor.csv");
+  };
   if (!faults.empty()) run.faults = [&] { return faults.make_due(run_dir + "/faults.jsonl"); };
   run.collect = [&] {
     places.write(run_dir, true);

@@ -30,13 +30,6 @@ std::string in_folder(const cluster::Node& node, const std::string& script) {
   return "exec /bin/sh -c " + shell_quoted(enter + script);
 }
 
-process::Command ssh_command(const SshJob& job, const cluster::Node& node, const std::string& script) {
-  process::Command command;
-  command.argv = ssh_words(job, node);
-  command.argv.push_back(in_folder(node, script));
-  return command;
-}
-
 std::string quoted_words(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
@@ -87,12 +80,19 @@ std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task)
   return config.dump();
 }
 
+process::Command ssh_script(const SshJob& job, const cluster::Node& node, const std::string& script) {
+  process::Command command;
+  command.argv = ssh_words(job, node);
+  command.argv.push_back(in_folder(node, script));
+  return command;
+}
+
 std::vector<RoleProcess> ssh_roles(const SshJob& job) {
   std::vector<RoleProcess> roles;
   for (const cluster::Node& node : job.cluster.nodes) {
     for (const cluster::Task& task : node.tasks) {
       RoleProcess role{task, {}, true, node.ssh};
-      role.command = ssh_command(job, node, remote_script(job, node, task));
+      role.command = ssh_script(job, node, remote_script(job, node, task));
       roles.push_back(std::move(role));
     }
   }
@@ -108,8 +108,8 @@ std::vector<HostCommands> ssh_collections(const SshJob& job) {
       const bool has_chief = std::find(node.tasks.begin(), node.tasks.end(), chief) != node.tasks.end();
       if (has_chief != last) continue;
       collections.push_back({node.ssh, (node.dir.empty() ? "" : node.dir + "/") + job.run_dir, node,
-                             ssh_command(job, node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", folder)),
-                             ssh_command(job, node, fmt::format("cd {} && exec {}", folder, kManifest))});
+                             ssh_script(job, node, fmt::format("exec tar -C {} -cf - --exclude=.lock .", folder)),
+                             ssh_script(job, node, fmt::format("cd {} && exec {}", folder, kManifest))});
     }
   }
   return collections;
@@ -123,17 +123,17 @@ process::Command ssh_sending(const SshJob& job, const cluster::Node& node, const
                                          shell_quoted(there.substr(0, there.rfind('/'))), shell_quoted(there),
                                          shell_quoted(there), shell_quoted(there)) +
                              (keep ? "; }" : "");
-  process::Command command = ssh_command(job, node, script);
+  process::Command command = ssh_script(job, node, script);
   command.argv.insert(command.argv.begin(), {"/bin/sh", "-c", "exec \"$@\" < \"$0\"", file});
   return command;
 }
 
 process::Command ssh_removal(const SshJob& job, const HostCommands& host, const std::string& manifest_sum) {
   const std::string folder = shell_quoted(job.run_dir);
-  return ssh_command(job, host.node,
-                     fmt::format("[ -e {0} ] || exit 0; [ \"$(cd {0} && {1} | LC_ALL=C sort | sha256sum)\" = {2} ] || "
-                                 "{{ echo 'it has changed since it was collected' >&2; exit 1; }}; exec rm -rf -- {0}",
-                                 folder, kManifest, shell_quoted(manifest_sum)));
+  return ssh_script(job, host.node,
+                    fmt::format("[ -e {0} ] || exit 0; [ \"$(cd {0} && {1} | LC_ALL=C sort | sha256sum)\" = {2} ] || "
+                                "{{ echo 'it has changed since it was collected' >&2; exit 1; }}; exec rm -rf -- {0}",
+                                folder, kManifest, shell_quoted(manifest_sum)));
 }
 
 }  // namespace lockstep::launch

@@ -19,6 +19,7 @@ struct SshJob {
   std::string run_dir;                     ///< on each host, relative to its `dir`
   bool resume = false;
   bool registers = false;  ///< members ask the launcher who may train
+  bool foreign = false;    ///< a program that is not ours: a role may write any file but those of other roles' folders
 };
 
 /// Returns the text in single quotes for a shell.
@@ -30,6 +31,8 @@ std::string shell_word(const std::string& text);
 std::string tf_config_text(const cluster::Spec& spec, const cluster::Task& task);
 
 std::vector<RoleProcess> ssh_roles(const SshJob& job);
+/// Runs a script by /bin/sh in the folder of a node.
+process::Command ssh_script(const SshJob& job, const cluster::Node& node, const std::string& script);
 
 /// Commands that copy a host's files to this machine.
 struct HostCommands {

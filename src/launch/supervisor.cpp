@@ -66,6 +66,7 @@ class Supervisor::Impl {
   }
 
   JobOutcome run();
+  void signal(const cluster::Task& task, int number);
 
  private:
   enum class Phase : uint8_t { running, finishing, interrupted, failed };
@@ -256,6 +257,17 @@ void Supervisor::Impl::send(RoleState& role, int signal) {
   role.child->write(signal == SIGINT ? "int\n" : (signal == SIGTERM ? "term\n" : "kill\n"));
 }
 
+void Supervisor::Impl::signal(const cluster::Task& task, int number) {
+  for (RoleState& role : roles_) {
+    if (!role.child || !role.process.group.empty() || !(role.process.task == task)) continue;
+    if (role.process.remote) {
+      role.child->write(number == SIGSTOP ? "stop\n" : number == SIGCONT ? "continue\n" : "kill\n");
+    } else {
+      role.child->signal(number);
+    }
+  }
+}
+
 void Supervisor::Impl::request_end(RoleState& role, int signal, Time patience) {
   role.end_signal = signal;
   role.deadline = Clock::now() + patience;
@@ -442,5 +454,6 @@ Supervisor::Supervisor(std::vector<RoleProcess> roles, const SupervisorOptions& 
     : impl_(std::make_unique<Impl>(std::move(roles), options, std::move(callback))) {}
 Supervisor::~Supervisor() = default;
 JobOutcome Supervisor::run() { return impl_->run(); }
+void Supervisor::signal(const cluster::Task& task, int number) { impl_->signal(task, number); }
 
 }  // namespace lockstep::launch

@@ -102,6 +102,8 @@ class Supervisor {
 
   /// Runs until all roles have ended. Throws the callback's exceptions; then no process is left either.
   JobOutcome run();
+  /// Sends SIGKILL, SIGSTOP or SIGCONT to a role if it runs, on whatever host. For the callback.
+  void signal(const cluster::Task& task, int number);
 
  private:
   class Impl;

@@ -1,6 +1,7 @@
 #include "launch/under_launcher.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "launch/supervisor.h"
 #include "process/caught_signals.h"
+#include "process/descendants.h"
 #include "process/watchman.h"
 
 namespace lockstep::launch {
@@ -23,7 +25,9 @@ constexpr std::string_view kTell = "tell ";
 class FarEnd {
  public:
   FarEnd(const std::vector<std::string>& argv, const UnderLauncherOptions& options)
-      : options_(options), child_(command(argv, watchman_)) {}
+      : options_(options), child_(command(argv, watchman_)) {
+    if (options_.reap) subreaper_.emplace();
+  }
 
   int run() {
     std::optional<process::Ending> ending;
@@ -34,6 +38,7 @@ class FarEnd {
       look_for_stop(now);
     }
     if (ending->signalled && !told_) say(ending->text());
+    if (options_.reap) end_left_behind();
     return ending->code();
   }
 
@@ -45,6 +50,11 @@ class FarEnd {
     command.hold_stdin = true;
     command.watchman = watchman.fd();
     return command;
+  }
+
+  void end_left_behind() const {
+    const std::vector<std::string> left = process::end_descendants(std::chrono::seconds(5), watchman_.pid());
+    if (!left.empty()) say(fmt::format("{}{}", kLeftBehind, fmt::join(left, ", ")));
   }
 
   void wait() {
@@ -65,6 +75,8 @@ class FarEnd {
       if (word == "int") child_.signal(SIGINT);
       if (word == "term") child_.signal(SIGTERM);
       if (word == "kill") child_.signal(SIGKILL);
+      if (word == "stop") child_.signal(SIGSTOP);
+      if (word == "continue") child_.signal(SIGCONT);
       if (word.starts_with(kTell)) child_.write(word.substr(kTell.size()) + "\n");
     });
   }
@@ -87,6 +99,7 @@ class FarEnd {
   process::CaughtSignals signals_;
   process::Watchman watchman_;
   process::Child child_;
+  std::optional<process::Subreaper> subreaper_;
   process::LineReader words_;
   Clock::time_point heard_ = Clock::now();
   std::optional<Clock::time_point> stopped_since_;

@@ -1,19 +1,23 @@
 // Runs a command for a launcher on another host, which speaks over standard input (an ssh connection). Lines "int",
-// "term" and "kill" become signals; "tell TEXT" passes a line on to the command's standard input; empty lines show that
-// the launcher lives. If the input ends or is silent for too
-// long, or this process gets a signal to end, the command is killed with its children, so no process works on for a
-// launcher that is gone.
+// "term", "kill", "stop" and "continue" become signals; "tell TEXT" passes a line on to the command's standard input;
+// empty lines show that the launcher lives. If the input ends or is silent for too long, or this process gets a signal
+// to end, the command is killed with its children, so no process works on for a launcher that is gone.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::launch {
 
+/// Begins the line that names processes which the command left behind.
+inline constexpr std::string_view kLeftBehind = "lockstep: ended on this host: ";
+
 struct UnderLauncherOptions {
   std::chrono::milliseconds silence{20'000};  ///< silence after which the launcher counts as gone
   std::chrono::milliseconds stopped{5000};    ///< time after which a stopped command is killed
+  bool reap = false;  ///< end whatever the command leaves behind, also in other sessions, and name it
 };
 
 /// Runs the command to its end, with this process's output. Returns its exit code, or 128 + the signal that ended it,

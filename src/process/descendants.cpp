@@ -76,11 +76,12 @@ std::vector<Descendant> descendants() {
   return found;
 }
 
-std::vector<std::string> end_descendants(std::chrono::milliseconds patience) {
+std::vector<std::string> end_descendants(std::chrono::milliseconds patience, pid_t except) {
   std::map<pid_t, std::string> ran;
   const auto until = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    const std::vector<Descendant> left = descendants();
+    std::vector<Descendant> left = descendants();
+    std::erase_if(left, [&](const Descendant& each) { return each.pid == except; });
     if (left.empty()) break;
     for (const Descendant& each : left) {
       if (!each.ended && kill(each.pid, SIGKILL) == 0) ran.emplace(each.pid, each.name);

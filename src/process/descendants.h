@@ -30,7 +30,7 @@ struct Descendant {
 std::vector<Descendant> descendants();
 
 /// Kills and reaps all descendants, again until none is left or `patience` has passed. Call it only while no Child is
-/// running. Returns those that still ran: "python3 (921)".
-std::vector<std::string> end_descendants(std::chrono::milliseconds patience);
+/// running. `except`: a child that stays. Returns those that still ran: "python3 (921)".
+std::vector<std::string> end_descendants(std::chrono::milliseconds patience, pid_t except = 0);
 
 }  // namespace lockstep::process

@@ -20,6 +20,7 @@ class Watchman {
   /// Pipe to which a new process writes its number, a pid_t, before it becomes another program. The negative number
   /// tells that the group has ended and its number may be reused.
   [[nodiscard]] int fd() const { return pipe_.get(); }
+  [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_ = -1;

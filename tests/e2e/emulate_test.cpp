@@ -193,6 +193,26 @@ TEST_F(Emulate, AllReduceTrainsBetweenNodes) {
   EXPECT_EQ(host("lr-1/worker-2"), "node3");
 }
 
+/// Returns the known values of a column.
+std::vector<double> column_of(const std::string& csv, const std::string& name) {
+  std::istringstream lines(csv);
+  std::string line;
+  std::getline(lines, line);
+  const auto cell = [&](size_t wanted) {
+    std::istringstream cells(line);
+    std::string text;
+    for (size_t i = 0; i <= wanted; ++i) std::getline(cells, text, ',');
+    return text;
+  };
+  size_t place = 0;
+  while (cell(place) != name) ++place;
+  std::vector<double> values;
+  while (std::getline(lines, line)) {
+    if (!cell(place).empty()) values.push_back(std::stod(cell(place)));
+  }
+  return values;
+}
+
 /// Returns all faults of a run, in order.
 std::vector<std::string> faults_in(const std::string& text) {
   std::vector<std::string> faults;
@@ -205,7 +225,8 @@ TEST_F(Emulate, TrainingGoesOnThroughFaults) {
   const Ended ended =
       run(train("lenet", {"--seconds", "6", "--workers", "2", "--ps", "1", "--emulate", nodes(), "--faults",
                           "at 500ms kill worker:1; at 1s cut node2 for 500ms; at 2s slow node3 to 25% for 500ms; "
-                          "at 3s kill ps:0"}));
+                          "at 3s kill ps:0",
+                          "--monitor-every", "0.2"}));
   ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("fault: cut node2 for 0.5s"));
   EXPECT_THAT(faults_in(get_file(folder / "runs/lenet-1/faults.jsonl")),
@@ -213,6 +234,9 @@ TEST_F(Emulate, TrainingGoesOnThroughFaults) {
                           "node3 is as fast as before", "kill ps:0"));
   EXPECT_THAT(ended.out, HasSubstr("worker:1 died: killed by signal 9"));
   EXPECT_THAT(ended.out, HasSubstr("ps:0 died: killed by signal 9"));
+  const std::vector<double> memory = column_of(get_file(folder / "runs/lenet-1/ps-0/monitor.csv"), "node_memory_used");
+  EXPECT_LT(*std::min_element(memory.begin(), memory.end()), 0.5 * memory.front()) << "while nothing ran on the node";
+  EXPECT_GT(memory.back(), 0.5 * memory.front());
   expect_learned("lenet-1");
 }
 

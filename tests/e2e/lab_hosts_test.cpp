@@ -140,5 +140,65 @@ TEST_F(LabHosts, ThePlanKnowsTheRolesOfTheClusterFileWhateverTheBaseSays) {
               AllOf(HasSubstr("W-W, all-reduce"), HasSubstr("P-W, sync")));
 }
 
+TEST_F(LabHosts, AnyProgramRunsOnHostsAndItsFilesComeHome) {
+  const char* source = std::getenv("LOCKSTEP_SOURCE");  // NOLINT(concurrency-mt-unsafe)
+  ASSERT_NE(source, nullptr);
+  const std::string program = fmt::format("python3 {}/tests/e2e/guest_program.py", source);
+  write_text(folder / "two.yaml",
+             fmt::format("nodes:\n  - {{host: 127.0.0.1, ssh: a, dir: {0}/a, roles: [ps, worker]}}\n"
+                         "  - {{host: 127.0.0.2, ssh: b, dir: {0}/b, roles: worker}}\n",
+                         folder.path()));
+  write_text(folder / "one.yaml",
+             fmt::format("nodes: [{{host: 127.0.0.1, ssh: a, dir: {}/a, roles: worker}}]\n", folder.path()));
+  write_text(folder / "gone.yaml", "nodes: [{host: 127.0.0.1, ssh: nobody, roles: worker}]\n");
+  put("name: tiny\nretries: 0\nbase: {monitor_every: 0.05}\ngroups:\n  - name: all\n    deadline: 60s\n"
+      "    figures: {epoch: 'epoch (\\d+)', accuracy: 'accuracy ([0-9.]+)'}\n    cases:\n" +
+      fmt::format("      - label: two\n        command: \"{} train --csv '{{run_dir}}/log.csv'\"\n"
+                  "        figures: {{train_loss: {{csv: '{{run_dir}}/log.csv', column: val_loss}}}}\n"
+                  "        cluster: {}\n",
+                  program, on("two.yaml")) +
+      fmt::format("      - {{label: leaves, command: {} leave --note {}/note.json, cluster: {}}}\n", program,
+                  folder.path(), on("one.yaml")) +
+      fmt::format("      - {{label: gone, command: {} train, cluster: {}}}\n", program, on("gone.yaml")));
+  const Ended ended = run({"lab", "run", "tiny.yaml"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.out, HasSubstr("2 runs done, 1 failed"));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("left processes behind, which were ended: python3 ("), HasSubstr(" on a")));
+  auto all = runs();
+  EXPECT_EQ(all.at("two")["measured"]["accuracy"], 0.53);
+  EXPECT_THAT(all.at("two")["measured"]["train_loss"].get<double>(), ::testing::DoubleNear(2.0 / 3, 1e-6));
+  EXPECT_GT(all.at("two")["measured"]["memory"], 1e6);
+  ASSERT_EQ(all.at("two")["roles"].size(), 3U);
+  const std::string here = folder / all.at("two")["folder"].get<std::string>();
+  EXPECT_THAT(get_file(here + "/output.log"), HasSubstr("received 1048576, "));
+  for (const char* file : {"log.csv", "monitor.csv", "worker-1/monitor.csv", "ps-0/monitor.csv"}) {
+    EXPECT_TRUE(fs::exists(here + "/" + file)) << file;
+  }
+  EXPECT_EQ(::kill(json::parse(get_file(folder / "note.json"))["pid"].get<pid_t>(), 0), -1);
+  EXPECT_THAT(all.at("gone")["reason"].get<std::string>(), AllOf(HasSubstr("host nobody: "), HasSubstr("refused")));
+  for (const char* host : {"a", "b"}) EXPECT_TRUE(fs::is_empty(folder / (std::string(host) + "/runs"))) << host;
+}
+
+TEST_F(LabHosts, FaultsOnScheduleHitTheRolesOfHosts) {
+  const std::string cluster = on("cluster.yaml");
+  const auto with = [&](const std::string& fault) {
+    put("name: tiny\nbase: {model: lr, dataset: synthetic, train_limit: 500, test_limit: 100, epochs: 0, seconds: 3, "
+        "threads: 1, batch: 50, eval_every: 100000}\ncases: [{mode: async, cluster: " +
+        cluster.substr(0, cluster.size() - 1) + ", faults: [" + fault + "]}}]\n");
+  };
+  with("at 1s cut node1 for 1s");
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml"}, 2), AllOf(HasSubstr("tiny.yaml:3"), HasSubstr("needs emulate")));
+  with("at 1s kill worker:4");
+  EXPECT_THAT(fail({"lab", "run", "tiny.yaml"}, 2), HasSubstr("the run has no worker:4"));
+  with("at 0.5s stop ps:0 for 0.3s, at 1.5s kill worker:0");
+  (void)succeed({"lab", "run", "tiny.yaml"});
+  const json run = exported()["runs"][0];
+  EXPECT_EQ(run["state"], "done");
+  const std::string faults = get_file(folder / (run["folder"].get<std::string>() + "/faults.jsonl"));
+  EXPECT_THAT(faults, AllOf(HasSubstr("\"stop\""), HasSubstr("ps:0 goes on"), HasSubstr("kill worker:0\"")));
+  EXPECT_THAT(get_file(folder / ("lab/tiny/logs/" + run["key"].get<std::string>() + ".log")),
+              AllOf(HasSubstr("worker:0 died: "), HasSubstr("killed by signal 9")));
+}
+
 }  // namespace
 }  // namespace lockstep::testing

@@ -1,8 +1,10 @@
-// lockstep guest: runs any program as the roles of a cluster, on emulated nodes or on this machine.
+// lockstep guest: runs any program as the roles of a cluster, on emulated nodes, on hosts or on this machine.
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,9 @@ struct GuestArguments {
   bool evaluator = false;
   std::string layout;
   std::string emulate;
+  std::string hosts;
+  std::string ssh = "ssh";
+  std::string program;
   std::string run_dir;
   std::string deadline = "1h";
   std::string monitor_every = "0.5";
@@ -50,7 +55,25 @@ std::vector<std::string> guest_words(char** argv) {
   return words;
 }
 
-guest::GuestOptions guest_options(const GuestArguments& arguments, char** argv) {
+void set_hosts(const GuestArguments& arguments, const std::string& program, guest::GuestOptions& options) {
+  if (arguments.hosts.empty()) {
+    if (!arguments.program.empty()) throw UsageError("guest: --program applies only to --hosts");
+    return;
+  }
+  const bool placed = arguments.workers > 0 || arguments.ps > 0 || arguments.evaluator || !arguments.layout.empty();
+  if (placed || !arguments.emulate.empty()) {
+    throw UsageError(
+        "--hosts: the cluster file already assigns the roles to hosts; leave out --workers, --ps, "
+        "--evaluator, --layout and --emulate");
+  }
+  options.hosts.file = arguments.hosts;
+  options.hosts.program = arguments.program.empty() ? program : arguments.program;
+  std::istringstream words(arguments.ssh);
+  options.hosts.ssh.assign(std::istream_iterator<std::string>(words), {});
+  if (options.hosts.ssh.empty()) throw UsageError("--ssh: '' is not a command");
+}
+
+guest::GuestOptions guest_options(const GuestArguments& arguments, const std::string& program, char** argv) {
   guest::GuestOptions options;
   options.command = guest_words(argv);
   if (options.command.empty() == arguments.logs.empty()) {
@@ -59,6 +82,7 @@ guest::GuestOptions guest_options(const GuestArguments& arguments, char** argv) 
   }
   for (const std::string& text : arguments.logs) options.logs.push_back(guest::parse_log(text));
   options.run_dir = arguments.run_dir;
+  set_hosts(arguments, program, options);
   options.cluster.workers = static_cast<int>(arguments.workers);
   options.cluster.ps = static_cast<int>(arguments.ps);
   options.cluster.evaluator = arguments.evaluator;
@@ -83,12 +107,12 @@ guest::GuestOptions guest_options(const GuestArguments& arguments, char** argv) 
   return options;
 }
 
-int run_guest_command(const GuestArguments& arguments, char** argv) {
+int run_guest_command(const GuestArguments& arguments, const std::string& program, char** argv) {
   constexpr int64_t kMost = 1000;
   if (arguments.workers > kMost || arguments.ps > kMost) {
     throw UsageError(fmt::format("--workers and --ps take at most {}", kMost));
   }
-  guest::GuestOptions options = guest_options(arguments, argv);
+  guest::GuestOptions options = guest_options(arguments, program, argv);
   if (!options.logs.empty()) {
     guest::import_logs(options);
     return 0;
@@ -121,6 +145,10 @@ void add_guest(const Command& program, Invocation& invocation) {
   app.add_option("--layout", arguments->layout, "Roles of each node, such as PS-W-W").type_name("TEXT");
   app.add_option("--emulate", arguments->emulate, "Emulate each node, e.g. cores=0.5,rate=1gbit (needs root)")
       .type_name("TEXT");
+  app.add_option("--hosts", arguments->hosts, "Cluster file whose hosts run the roles, over ssh").type_name("FILE");
+  app.add_option("--ssh", arguments->ssh, "The ssh command, with its options [ssh]").type_name("COMMAND");
+  app.add_option("--program", arguments->program, "Name or path of lockstep on the hosts [this program's name]")
+      .type_name("PATH");
   app.add_option("--run-dir", arguments->run_dir, "New folder for what is recorded").type_name("DIR").required();
   app.add_option("--figure", into(arguments->figures),
                  "FIGURE=SOURCE; SOURCE is output:EXPRESSION, csv:FILE#COLUMN, events:FOLDER#TAG or "
@@ -137,7 +165,9 @@ void add_guest(const Command& program, Invocation& invocation) {
   app.add_option("--monitor-every", arguments->monitor_every, "Seconds between samples [0.5]").type_name("X");
   app.footer(kGuestExamples);
   app.callback([arguments, &invocation] {
-    invocation.run = [arguments, argv = invocation.argv] { return run_guest_command(*arguments, argv); };
+    invocation.run = [arguments, program = invocation.program, argv = invocation.argv] {
+      return run_guest_command(*arguments, program, argv);
+    };
   });
 }
 

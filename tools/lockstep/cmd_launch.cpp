@@ -11,8 +11,10 @@
 #include "command.h"
 #include "command_line.h"
 #include "display/launch_display.h"
+#include "emulate/faults.h"
 #include "launch/cluster_run.h"
 #include "launch/collect.h"
+#include "launch/fault_maker.h"
 #include "launch/hand_out.h"
 #include "launch/launch_settings.h"
 #include "launch/open_files.h"
@@ -93,9 +95,18 @@ settings::Settings resolve(settings::Configuration configuration, const std::str
   return configuration.resolve();
 }
 
+/// Returns the scheduled faults; a resumed run does not repeat earlier ones.
+std::vector<emulate::Fault> wanted_faults(const settings::Configuration& configuration, const cluster::Spec& spec) {
+  std::vector<std::string> roles;
+  for (const cluster::Task& task : spec.tasks()) roles.push_back(task.str());
+  std::vector<emulate::Fault> faults = emulate::parse_faults(configuration.given_text("faults"));
+  launch::check_faults(faults, roles, 0);
+  return faults;
+}
+
 int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   const settings::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
-  for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate", "faults"}) {
+  for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate"}) {
     if (!configuration.given(name)) continue;
     throw UsageError(fmt::format("--{}: the cluster file already assigns the roles to hosts; leave it out", name));
   }
@@ -114,6 +125,8 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   const std::string runs = configuration.given_text("runs-dir").empty() ? "runs" : configuration.given_text("runs-dir");
   const std::string resumed = job.resume ? run::find_run(configuration.given_text("resume"), runs) : "";
   const settings::Settings settings = resolve(configuration, resumed);
+  launch::ScheduledFaults faults(wanted_faults(configuration, job.cluster.spec), job.cluster.spec.tasks().size(),
+                                 nullptr);
   run::RunDirectory directory = job.resume
                                     ? run::RunDirectory::open(resumed, runs)
                                     : run::RunDirectory::create_for(settings, configuration.model(settings.model).name);
@@ -136,6 +149,9 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   job.registers = role::launcher_decides(settings, job.cluster.spec);
   run.roles = launch::ssh_roles(job);
   if (job.registers) run.registered = &job.cluster.spec;
+  run.also = [&](const launch::RoleEvent& event) { faults.on_event(event); };
+  run.signals = [&](launch::SignalRole signal) { faults.signal_by(std::move(signal)); };
+  if (!faults.empty()) run.faults = [&] { return faults.make_due(directory.path() + "/faults.jsonl"); };
   run.discard = [&] { return directory.discard_if_unused(); };
   run.collect = [&] {
     std::string missing = launch::collect(job, directory.path(), arguments.remove);
@@ -155,8 +171,12 @@ void add_under_launcher(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("under-launcher", "Run a command for a launcher on another host");
   app.hide();
   const auto words = std::make_shared<std::vector<std::string>>();
+  const auto options = std::make_shared<launch::UnderLauncherOptions>();
   app.add_option("COMMAND", *words, "").required();
-  app.callback([words, &invocation] { invocation.run = [words] { return launch::run_under_launcher(*words); }; });
+  app.add_flag("--reap", options->reap, "");
+  app.callback([words, options, &invocation] {
+    invocation.run = [words, options] { return launch::run_under_launcher(*words, *options); };
+  });
 }
 
 }  // namespace
