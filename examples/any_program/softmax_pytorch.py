@@ -45,6 +45,8 @@ def main():
             print(f"epoch {epoch} step {step} loss {loss:.4f} accuracy {accuracy:.4f}")
     if rank == 0:
         print(f"trained on {step * args.batch * size / seconds:.0f} examples per second")
+    distributed.barrier()  # rank 0 is the last to be ready: it evaluates
+    del optimizer, model  # before the group, whose threads the model uses
     distributed.destroy_process_group()
 
 
