@@ -107,9 +107,12 @@ class Job {
   /// Counts the update, whose ledger is stored next. Nobody hears of it before `finish`.
   void begin(const Update& update, double now);
   void finish(const Update& update, double now);
+  /// An update is between `begin` and `finish`.
+  [[nodiscard]] bool updating() const { return updating_; }
   void set_gradient_norm(float norm) { gradient_norm_ = norm; }
-  /// Lock-free: the update is counted, and applied next: by its stream (then nothing is returned), or at once.
-  [[nodiscard]] std::shared_ptr<std::vector<float>> book(const Update& update, const optim::Update& how);
+  /// Lock-free: the counted update is stored, and applied next: by its stream (then nothing is returned) or, if that
+  /// has ended or has another push by now, by the caller; `applied` follows.
+  [[nodiscard]] std::optional<Booked> book(const Update& update, const optim::Update& how);
   /// Lock-free: takes the counted update that the stream is to apply; `applied` follows.
   [[nodiscard]] std::optional<Booked> take_booked(SessionId id);
   void applied() { --applying_; }

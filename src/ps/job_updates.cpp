@@ -136,7 +136,8 @@ void Job::finish(const Update& update, double now) {
   orders_.changed = true;
   for (const Contributor& contributor : update.decision.contributors) {  // nobody sends their like again
     const auto found = gradients_.find(contributor.member);
-    if (found == gradients_.end() || found->second.booked) continue;
+    const bool its = found != gradients_.end() && found->second.push == name_of(contributor);
+    if (!its || found->second.booked) continue;
     if (!has_stream(found->first, found->second)) gradients_.erase(found);
   }
   if (!coordinator_) return;
@@ -150,14 +151,18 @@ bool Job::has_stream(int member, const Gradient& gradient) const {
   return found != current_.end() && found->second == gradient.session;
 }
 
-std::shared_ptr<std::vector<float>> Job::book(const Update& update, const optim::Update& how) {
-  if (update.parts.empty()) return nullptr;
-  const auto found = gradients_.find(update.parts.front().from.member);
-  found->second.booked = how;
-  if (has_stream(found->first, found->second)) return nullptr;
-  std::shared_ptr<std::vector<float>> values = std::move(found->second.values);
-  gradients_.erase(found);
-  return values;
+std::optional<Booked> Job::book(const Update& update, const optim::Update& how) {
+  if (update.parts.empty() || update.generation != generation_) return std::nullopt;
+  const Update::Part& part = update.parts.front();
+  const auto found = gradients_.find(part.from.member);
+  const bool same = found != gradients_.end() && found->second.push == name_of(part.from);
+  if (same && has_stream(found->first, found->second)) {
+    found->second.booked = how;
+    return std::nullopt;
+  }
+  if (same) gradients_.erase(found);
+  ++applying_;
+  return Booked{part.values, how};
 }
 
 std::optional<Booked> Job::take_booked(SessionId id) {

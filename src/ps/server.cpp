@@ -36,6 +36,7 @@ Server::Server(ServerOptions options)
     : options_(std::move(options)),
       incarnation_(wire::new_incarnation()),
       trace_(options_.tracer, options_.index),
+      applier_(options_.at_update),
       job_(job_options(options_), now()) {
   base::make_directories(options_.folder);
   take_over_state();
@@ -156,11 +157,12 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
   const bool server = hello.role().starts_with("ps:");
   std::optional<ControlStreams::Entry> entry;
   {
-    // Under the lock, so that no commit falls between the ones it missed and the ones sent to it as a peer.
+    // Under the mutex, and without making versions, so that no commit falls between the ones it missed and the ones
+    // sent to it as a peer.
     const base::MutexLock lock(mutex_);
     claim_role(stream, hello);
     const std::vector<Decision> missed = job_.arrived(hello, now());
-    settle();
+    carry_out(job_.orders());
     if (!send(stream, header(Kind::welcome), welcome())) return;
     for (const Decision& decision : missed) {
       wire::Commit commit;

@@ -2,9 +2,9 @@
 // ps:0 is also the coordinator of the job; the other servers follow its commits. A server gets its parameters from the
 // chief, or from its own folder after a restart. It ends when the chief says that training has ended.
 //
-// Its Job (job.h) decides; the server listens, reads and writes frames, applies updates, and waits. Owned by one
-// thread, which calls run(). Each stream has a handler thread; one mutex guards the job and the shard's updates. A
-// handler that waits for others waits on `changed_`; nothing polls.
+// Its Job (job.h) decides, its Applier (applier.h) makes the versions; the server listens, reads and writes frames, and
+// waits. Owned by one thread, which calls run(). Each stream has a handler thread; one mutex guards the job. A handler
+// that waits for others waits on `changed_`; nothing polls. Whoever finds that a version can be made has it made.
 //
 //    server.cpp              life of a server, streams
 //    server_admission.cpp    admission of streams and members
@@ -28,6 +28,7 @@
 
 #include "base/mutex.h"
 #include "cluster/spec.h"
+#include "ps/applier.h"
 #include "ps/contributions.h"
 #include "ps/control_streams.h"
 #include "ps/job.h"
@@ -55,8 +56,9 @@ struct ServerOptions {
   bool contributions = false;  ///< ps:0 records the parts of each version (contributions.h)
   Log log;
   const std::atomic<bool>* interrupt = nullptr;
-  base::TrafficMeter* meter = nullptr;  ///< counts the traffic of all its connections; borrowed
-  base::Tracer* tracer = nullptr;       ///< records the pushes that workers trace; may be absent
+  base::TrafficMeter* meter = nullptr;   ///< counts the traffic of all its connections; borrowed
+  base::Tracer* tracer = nullptr;        ///< records the pushes that workers trace; may be absent
+  std::function<void()> at_update = {};  ///< for tests: called before each update is applied, with no lock held
 };
 
 class Server {
@@ -96,6 +98,7 @@ class Server {
     uint64_t coming = 0;                          ///< sequence number of the push being received
     double coming_since = 0;
     double received = 0;                ///< when it was complete
+    double updates = 0;                 ///< seconds of its wait in which versions were made (the server's mutex)
     base::TraceTrack* trace = nullptr;  ///< from its first traced push on; used by its handler
     bool traced = false;                ///< trace the complete push (the server's mutex)
   };
@@ -124,24 +127,20 @@ class Server {
   void serve_coordinator(transport::Stream& stream);
   void listen_to_coordinator(transport::Stream& stream);
 
-  // Updates.
+  // Updates. Those that make versions release the mutex meanwhile.
   /// Makes all versions that can be made, and carries out the job's orders.
   void settle() LOCKSTEP_REQUIRES(mutex_);
-  void carry_out(const Orders& orders) LOCKSTEP_REQUIRES(mutex_);
+  /// Makes the next version. Returns false if there is none, none can be made now, or another thread makes one.
+  bool make_next() LOCKSTEP_REQUIRES(mutex_);
   void make(const Update& update) LOCKSTEP_REQUIRES(mutex_);
-  /// Lock-free: counts the update first, so that what becomes of its worker meanwhile changes nothing; apply_booked
-  /// follows.
-  void make_in_place(const Update& update, const optim::Update& how, const std::string& ledger)
-      LOCKSTEP_REQUIRES(mutex_);
-  /// Lock-free: applies the session's counted gradient with the lock released. Returns the seconds it took.
+  void carry_out(const Orders& orders) LOCKSTEP_REQUIRES(mutex_);
+  /// Lock-free: applies a counted gradient.
+  void apply(const Booked& booked) LOCKSTEP_REQUIRES(mutex_);
+  /// Lock-free: applies the session's counted gradient, if it has one. Returns the seconds it took.
   double apply_booked(Session& session) LOCKSTEP_REQUIRES(mutex_);
-  /// Returns how the optimizer applies these gradients; sync: with the norm of their sum for clipping.
-  [[nodiscard]] optim::Update update_of(const Update& update, const std::vector<Contribution>& contributions)
-      LOCKSTEP_REQUIRES(mutex_);
-  /// Returns true if one of the pushes is traced.
-  bool trace_contributions(const Decision& decision, double began) LOCKSTEP_REQUIRES(mutex_);
-  /// Counts a version made since `began`, with `stored` seconds for making it durable.
-  void count_update(double began, double stored, bool traced) LOCKSTEP_REQUIRES(mutex_);
+  /// Calls it with the mutex released. If it fails, the server ends.
+  void without_mutex(const std::function<void()>& what) LOCKSTEP_REQUIRES(mutex_);
+  void trace_update(const Decision& decision, double began, double stored) LOCKSTEP_REQUIRES(mutex_);
 
   // Requests.
   void on_push(Session& session, const transport::Frame& frame);
@@ -166,8 +165,8 @@ class Server {
   void wait_for(Session& session, const Waiting& what) LOCKSTEP_REQUIRES(mutex_);
   /// Waits for the first parameters. Throws DataError if the chief would wait.
   void wait_for_parameters(Session& session, const char* what) LOCKSTEP_REQUIRES(mutex_);
-  /// Puts into the reply how long a push has waited for others since `since`, without the time its version took.
-  void tell_wait(const Session& session, wire::Reply& reply, double since, double update) LOCKSTEP_REQUIRES(mutex_);
+  /// Puts into the reply how long a push has waited for others since `since`, without the time that versions took.
+  void tell_wait(const Session& session, wire::Reply& reply, double since) LOCKSTEP_REQUIRES(mutex_);
 
   // Parameters.
   void adopt(const wire::JobConfig& config) LOCKSTEP_REQUIRES(mutex_);
@@ -192,6 +191,7 @@ class Server {
   ServerTrace trace_;
 
   std::atomic<int> claims_ = 0;  ///< processes that wait for a role
+  Applier applier_;
 
   mutable base::Mutex mutex_;
   base::Condition changed_;
@@ -200,8 +200,7 @@ class Server {
   std::shared_ptr<ParameterShard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<SessionId, Session*> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);  ///< refusals already logged
-  double update_seconds_ LOCKSTEP_GUARDED_BY(mutex_) = 0;        ///< seconds that making the latest version took
+  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);                  ///< refusals already logged
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;  ///< once it is welcomed
   transport::Stream* followed_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;            ///< the same, before it is as well
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -28,16 +28,17 @@ Push to_push(const wire::Hello& hello, const transport::Header& header, const wi
 
 void Server::wait(Session& session) {
   for (;;) {
+    carry_out(job_.orders());
     // Checked first: nobody may act for a connection that is gone.
     if (job_.gone(session.id)) throw Error("this connection was dropped");
     if (job_.over(session.id)) break;
     if (ended_) throw Error("the server ends");
-    if (!job_.waits_for_room()) {
-      changed_.wait(mutex_);
-      continue;
-    }
-    changed_.wait_for(mutex_, kRoomPoll);
-    settle();
+    const double began = now();
+    const bool another_makes_one = job_.updating();
+    const bool made = make_next();
+    if (!made && job_.waits_for_room()) changed_.wait_for(mutex_, kRoomPoll);
+    if (!made && !job_.waits_for_room()) changed_.wait(mutex_);
+    if (made || another_makes_one) session.updates += now() - began;
   }
   job_.wait(session.id, {});
 }
@@ -101,26 +102,23 @@ wire::Reply Server::take_push(Session& session, const Push& push, const wire::Pu
   const base::MutexLock lock(mutex_);
   if (job_.release(session.id)) settle();  // an incomplete snapshot
   const double since = now();
-  double update = 0;  // seconds of it that making the version took
+  session.updates = 0;
   job_.spent(push.member, end.wait_seconds(), end.busy_seconds());
   const Verdict verdict = job_.push(session.id, push, session.staging, end.gradient_scale());
-  const uint64_t before = job_.version();
-  settle();
   wait_for(session, {Wait::decision});
   if (verdict == Verdict::accepted) {
-    if (job_.version() > before) update = update_seconds_;
-    update += apply_booked(session);
+    session.updates += apply_booked(session);
     wait_for(session, {Wait::slower});
   }
   wire::Reply reply = job_.reply(session.id);
-  tell_wait(session, reply, since, update);
+  tell_wait(session, reply, since);
   view = shard_->current();
   return reply;
 }
 
-void Server::tell_wait(const Session& session, wire::Reply& reply, double since, double update) {
+void Server::tell_wait(const Session& session, wire::Reply& reply, double since) {
   const double ended = now();
-  const double waited = std::max(0.0, ended - since - update);
+  const double waited = std::max(0.0, ended - since - session.updates);
   times_.add(Stage::wait, waited);
   // In sync the wait comes before the version is made, otherwise after.
   const double end = job_.config().sync() ? since + waited : ended;

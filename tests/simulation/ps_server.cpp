@@ -243,8 +243,11 @@ class ServerActor final : public Actor {
       files_.digest = Truth::digest_after(files_.digest, update);
       cluster_.truth.stored(index_, update, &parts, files_.digest);
       store(ledger);
-      if (cluster_.options.lock_free) static_cast<void>(job_.book(update, {}));
-      later(0.0001, [this, update] { job_.finish(update, now()); });
+      const bool here = cluster_.options.lock_free && job_.book(update, {});
+      later(0.0001, [this, update, here] {
+        job_.finish(update, now());
+        if (here) later(0.0001, [this] { job_.applied(); });
+      });
     });
   }
   /// As it was once: applies a lock-free update with the lock released, and counts it after that.
