@@ -57,7 +57,9 @@ void Job::set_parameters(SessionId by, const wire::JobConfig& config, uint64_t v
   if (!coordinates()) follower_.emplace(version, std::map<int, PushName>());
   for (const auto& [member, id] : current_) {
     Session& session = at(id);
-    if (id == by || session.told_generation == 0) {  // it waits for these first parameters
+    // Others may wait for these first parameters. Later ones have other versions than a waiting stream may expect.
+    const bool first = session.told_generation == 0 && config.generation() <= 1;
+    if (id == by || first) {
       session.told_generation = generation_;
       continue;
     }

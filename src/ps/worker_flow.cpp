@@ -90,6 +90,8 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
   if (!fine) return fine.failure();
   fine = servers_.connect(0, "its parameters");
   if (!fine) return fine.failure();
+  if (servers_.welcome(0).initialised()) fine = wait_for_one_generation(servers_.welcome(0).generation());
+  if (!fine) return fine.failure();
   // The step reached here, in case all went back.
   base::Status asked = servers_.ask_to_join(at(0).version, generation_);
   servers_.waits_for(0);  // sync: the next version needs all servers
@@ -100,6 +102,8 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
     return reply.failure();
   }
   generation_ = reply.value().generation();
+  fine = wait_for_one_generation(generation_);
+  if (!fine) return fine.failure();
   for (int i = 1; i < servers_.count(); ++i) {
     servers_.waits_for(i);
     fine = pull(i, at(0).version);
@@ -112,10 +116,35 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
   return info_from(reply.value());
 }
 
+base::Status WorkerFlow::wait_for_one_generation(uint64_t generation) {
+  for (int i = 1; i < servers_.count(); ++i) {
+    const wire::Welcome& welcome = servers_.welcome(i);
+    if (!welcome.initialised()) {
+      base::Status there = pull(i, 0);
+      if (!there) return there;
+    } else if (welcome.generation() != generation) {
+      if (welcome.generation() > generation) {
+        // ps:0 ends this stream when it gets them. Its next version needs this server, so none comes before.
+        base::Status asked = servers_.ask_for(0, servers_.welcome(0).version() + 1);
+        servers_.waits_for(0);
+        if (asked) static_cast<void>(read(0));
+        servers_.waits_for(-1);
+      }
+      for (int server = 0; server < servers_.count(); ++server) servers_.drop(server, "the parameters are set again");
+      return base::Failure{base::FailureKind::gone, "has other parameters than ps:0", {fmt::format("ps:{}", i)}};
+    }
+  }
+  return {};
+}
+
+base::Result<std::optional<StepInfo>> WorkerFlow::join_anew() {
+  for (int i = 0; i < servers_.count(); ++i) servers_.drop(i, "joining anew");
+  return join();
+}
+
 base::Result<StepInfo> WorkerFlow::rejoin(const wire::Reply& reply) {
   rejoined_ = true;
-  for (int i = 0; i < servers_.count(); ++i) servers_.drop(i, "joining anew");
-  base::Result<std::optional<StepInfo>> joined = join();
+  base::Result<std::optional<StepInfo>> joined = join_anew();
   if (!joined) return joined.failure();
   StepInfo info = *joined.value();
   if (reply.applied() || info.outcome != StepOutcome::missed) set_outcome(info, reply);
@@ -148,6 +177,9 @@ base::Status WorkerFlow::level() {
       if (at(server).version < newest) behind = server;
     }
     if (behind < 0) return {};
+    base::Status connected = servers_.connect(behind, "its parameters");
+    if (!connected) return connected;
+    if (went_back(behind)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
     base::Status pulled = pull(behind, newest);
     if (!pulled) return pulled;
   }
@@ -158,6 +190,7 @@ base::Result<wire::Reply> WorkerFlow::read(int server) {
   base::Result<Servers::Parameters> came = servers_.read_parameters(server);
   if (!came) return came.failure();
   at(server).version = came.value().version;
+  at(server).known_on = servers_.connections(server);
   return std::move(came.value().reply);
 }
 
@@ -180,7 +213,7 @@ base::Status WorkerFlow::push_rest(int server) {
     given_up_ = true;
     return connected;
   }
-  if (lacks_parameters(server)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
+  if (went_back(server)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
   if (streams_to(server)) return servers_.push(server, false);
   at(server).pushed_on = servers_.connections(server);
   return servers_.push(server, true);
@@ -196,7 +229,7 @@ base::Status WorkerFlow::push_to_others() {
     while (!(at(i).sent && servers_.intact(i) && at(i).pushed_on == servers_.connections(i))) {
       base::Status pushed = push_rest(i);
       at(i).sent = pushed.ok();
-      if (lacks_parameters(i)) return pushed;
+      if (went_back(i)) return pushed;
       if (!pushed) servers_.drop(i, pushed.failure().message());
       if (given_up_ || options_.interrupted()) {
         return base::Failure{base::FailureKind::gone, "is gone", {fmt::format("ps:{}", i)}};
@@ -213,7 +246,7 @@ base::Status WorkerFlow::prepare_others(int server) {
   if (servers_.intact(0)) return {};
   base::Status connected = servers_.connect(0, answer_to_push());
   // At the end ps:0 may be gone, and the others have heard all from it.
-  if (ended() || !lacks_parameters(0)) return {};
+  if (ended() || !went_back(0)) return {};
   return connected ? base::Failure{base::FailureKind::gone, "has lost its parameters"} : connected;
 }
 
@@ -234,9 +267,9 @@ base::Result<wire::Reply> WorkerFlow::complete(int server) {
     note(reply.failure());
     servers_.drop(server, reply.failure().message());
     // A server that lost its state needs the parameters from the chief; then all workers join again.
-    if (chief()) static_cast<void>(servers_.connect(server, answer_to_push()));
+    static_cast<void>(servers_.connect(server, answer_to_push()));
     for (int i = 0; i < servers_.count(); ++i) {
-      if (!lacks_parameters(i)) continue;
+      if (!went_back(i)) continue;
       wire::Reply anew;
       anew.set_rejoin(true);
       return anew;
@@ -244,7 +277,11 @@ base::Result<wire::Reply> WorkerFlow::complete(int server) {
   }
 }
 
-bool WorkerFlow::lacks_parameters(int server) const { return chief() && !servers_.welcome(server).initialised(); }
+bool WorkerFlow::went_back(int server) const {
+  if (servers_.connections(server) == at(server).known_on) return false;  // its welcome is older than the parameters
+  const wire::Welcome& welcome = servers_.welcome(server);
+  return !welcome.initialised() || welcome.generation() != generation_ || welcome.version() < at(server).version;
+}
 
 base::Result<StepInfo> WorkerFlow::await() {
   rejoined_ = false;
@@ -274,6 +311,9 @@ base::Result<StepInfo> WorkerFlow::answers() {
   if (anew) return rejoin(reply.value());
   if (options_.sync && servers_.count() > 1) {
     base::Status levelled = level();
+    for (int i = 0; !levelled && i < servers_.count(); ++i) {
+      if (went_back(i)) return rejoin({});
+    }
     if (!levelled) return levelled.failure();
   }
   return info_from(reply.value());
@@ -331,25 +371,39 @@ base::Result<std::optional<StepInfo>> WorkerFlow::leave(const exchange::Farewell
       if (ended()) return std::optional<StepInfo>();
       return connected.failure();
     }
+    if (went_back(0)) return join_anew();
     base::Status said = servers_.say_leave(leave);
     const base::Result<bool> needed_again = said ? servers_.wait_end() : said.failure();
     if (!needed_again) {
       note(needed_again.failure());
       servers_.drop(0, needed_again.failure().message());
-      if (chief() && servers_.connect(0, "the end of training") && !servers_.welcome(0).initialised()) return join();
       continue;
     }
-    if (needed_again.value()) {
-      for (int i = 0; i < servers_.count(); ++i) servers_.drop(i, "joining anew");
-      return join();
-    }
+    if (needed_again.value()) return join_anew();
     rounds_ = 0;
+    base::Status pulled = pull_last();
+    if (pulled || ended()) return std::optional<StepInfo>();
+    if (given_up_ || options_.interrupted()) return pulled.failure();
+    note(pulled.failure());
     for (int i = 0; i < servers_.count(); ++i) {
-      base::Status pulled = pull(i, i == 0 ? 0 : at(0).version);
-      if (!pulled && !ended()) return pulled.failure();
+      if (went_back(i)) return join_anew();
     }
-    return std::optional<StepInfo>();
   }
+}
+
+/// Takes the parameters of the end.
+base::Status WorkerFlow::pull_last() {
+  for (int i = 0; i < servers_.count(); ++i) {
+    base::Status connected = servers_.connect(i, "the end of training");
+    if (!connected) {
+      given_up_ = true;
+      return connected;
+    }
+    if (went_back(i)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
+    base::Status pulled = pull(i, i == 0 ? 0 : at(0).version);
+    if (!pulled) return pulled;
+  }
+  return {};
 }
 
 base::Status WorkerFlow::snapshot() {
@@ -358,7 +412,7 @@ base::Status WorkerFlow::snapshot() {
     if (taken || options_.interrupted() || given_up_) return taken;
     note(taken.failure());
     for (int i = 0; i < servers_.count(); ++i) {
-      if (!servers_.welcome(i).initialised()) return taken;
+      if (went_back(i)) return taken;
     }
   }
 }
@@ -387,7 +441,7 @@ base::Status WorkerFlow::try_snapshot() {
       given_up_ = true;
       return connected;
     }
-    if (lacks_parameters(i)) {
+    if (went_back(i)) {
       if (several) servers_.release();
       return base::Failure{base::FailureKind::gone, "has lost its parameters"};
     }
@@ -397,6 +451,7 @@ base::Status WorkerFlow::try_snapshot() {
       return version.failure();
     }
     at(i).version = version.value();
+    at(i).known_on = servers_.connections(i);
     if (i == 0) first = version.value();
     // After a reconnection ps:0 is no longer held.
     const bool torn = several && servers_.connections(0) != held_on_;

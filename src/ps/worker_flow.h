@@ -101,6 +101,7 @@ class WorkerFlow {
  private:
   struct Part {
     uint64_t version = 0;    ///< version of the parameters received last
+    uint64_t known_on = 0;   ///< connection that they came on
     uint64_t pushed_on = 0;  ///< connection that the push in flight went to; 0: broken
     bool sent = false;       ///< the whole push was sent
   };
@@ -119,8 +120,12 @@ class WorkerFlow {
   base::Status level();
   base::Result<wire::Reply> read(int server);
   base::Status push_rest(int server);
-  /// The chief: the server has lost its state, and needs the parameters from it.
-  [[nodiscard]] bool lacks_parameters(int server) const;
+  /// The server has lost the parameters that this worker joined with: they are set again, and all join again.
+  [[nodiscard]] bool went_back(int server) const;
+  /// Waits while other servers have not the generation of parameters that ps:0 has: they are set again, ps:0's last.
+  base::Status wait_for_one_generation(uint64_t generation);
+  base::Result<std::optional<exchange::StepInfo>> join_anew();
+  base::Status pull_last();
   /// Sends the push again to other servers that lost it. A version waits until every server has the push, so this comes
   /// before the wait for the first server's answer.
   base::Status push_to_others();

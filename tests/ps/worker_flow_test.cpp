@@ -43,6 +43,7 @@ class PlayedServers final : public Servers {
     if (!fine) return fine.failure();
     Parameters parameters;
     parameters.reply.set_applied(true);
+    parameters.reply.set_generation(1);
     return parameters;
   }
   base::Status ask_to_join(uint64_t /*version*/, uint64_t /*generation*/) override { return say(0); }

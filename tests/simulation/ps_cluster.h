@@ -86,6 +86,8 @@ class Truth {
   /// A checkpoint: all parts must be the same state.
   void checkpoint(const Place& place, const std::vector<uint64_t>& digests);
   void ended(int server, const Place& place) { ends_[server] = place; }
+  /// A worker has ended in order.
+  void worker_left() { all_train_ = false; }
   /// All processes have ended.
   void finish();
   [[nodiscard]] uint64_t digest_at(const Place& place) const;
@@ -115,6 +117,7 @@ class Truth {
   std::map<std::pair<int, uint64_t>, uint64_t> acknowledged_;  ///< by server and generation
   std::map<int, Place> holds_;
   std::map<int, Place> ends_;
+  bool all_train_ = true;
   uint64_t newest_ = 0;
 };
 

@@ -45,6 +45,7 @@ void PsLinks::start(std::function<void()> body) {
 void PsLinks::end(const std::string& why) {
   if (!why.empty()) return cluster_.crash(me_, why);
   cluster_.left.insert(me_);
+  if (member_ >= 0) cluster_.truth.worker_left();
   cluster_.world.exit(me_);
 }
 

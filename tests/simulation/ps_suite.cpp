@@ -117,8 +117,6 @@ PsOptions exact_options_of(uint64_t seed) {
   rules.start_wait = 60;
   rules.examples += 100;
   options.lock_free = false;
-  // Servers that lose their state make all go back, which is another matter.
-  if (options.durability == ps::Durability::checkpoint) options.durability = ps::Durability::process;
   return options;
 }
 
