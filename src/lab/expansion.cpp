@@ -308,19 +308,33 @@ void check_count(const Reader& reader, const GroupSource& group, size_t before) 
   }
 }
 
+/// Returns everything that makes a run different from others.
+std::string identity(const RunPlan& plan) {
+  std::string all = plan.cluster.emulate + "|" + plan.cluster.faults + "|" + plan.cluster.hosts;
+  for (const Names* words : {&plan.guest.command, &plan.guest.logs}) {
+    for (const std::string& word : *words) all += "|" + word;
+  }
+  Values sorted = plan.settings;
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [name, value] : sorted) all += "|" + name + "=" + value;
+  return all;
+}
+
+/// Leaves out runs that were different by a fault of a node alone: on this machine's processes there is none.
+void leave_out_faults_of_nodes(std::vector<Variation>& variations) {
+  std::set<std::string> seen;
+  std::erase_if(variations, [&](const Variation& each) {
+    const bool fresh = seen.insert(identity(each.plan)).second;
+    return !fresh && each.cluster.plan.faults != each.plan.cluster.faults;
+  });
+}
+
 /// Refuses equal runs: each would be trained twice, and no name could tell them apart.
 void check_different(const Reader& reader, const std::vector<Variation>& variations) {
   std::map<std::string, const Variation*> seen;
   for (const Variation& variation : variations) {
     const RunPlan& plan = variation.plan;
-    std::string all = plan.cluster.emulate + "|" + plan.cluster.faults + "|" + plan.cluster.hosts;
-    for (const Names* words : {&plan.guest.command, &plan.guest.logs}) {
-      for (const std::string& word : *words) all += "|" + word;
-    }
-    Values sorted = plan.settings;
-    std::sort(sorted.begin(), sorted.end());
-    for (const auto& [name, value] : sorted) all += "|" + name + "=" + value;
-    const auto [found, fresh] = seen.emplace(all, &variation);
+    const auto [found, fresh] = seen.emplace(identity(plan), &variation);
     if (fresh) continue;
     const std::string first = found->second->plan.label;
     reader.fail(*variation.at, fmt::format("{} of group {} is the same run as {}",
@@ -377,6 +391,7 @@ Expansion expand(const Reader& reader, const YamlNode& file, const Common& commo
   for (const GroupSource& source : read_groups(reader, file, common)) {
     check_count(reader, source, runs);
     std::vector<Variation> variations = variations_of(reader, source);
+    if (source.local) leave_out_faults_of_nodes(variations);
     check_different(reader, variations);
     name_runs(variations);
     Group group{source.name, source.title, {}, source.warm_up};

@@ -14,7 +14,7 @@ namespace lockstep::report {
 namespace {
 
 /// Combines the tests of a finding. It holds only if all of them do: an undecided one leaves it undecided, and so does
-/// one that lacks repeats.
+/// one that lacks runs.
 Verdict together(const std::vector<Checked>& tests) {
   std::vector<Verdict> verdicts;
   for (const Checked& test : tests) verdicts.push_back(test.verdict);
@@ -145,6 +145,10 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
     std::vector<Checked> tests;
     for (const lab::FindingTest& test : spec.tests) {
       tests.push_back(check(material, folders, test));
+      // Runs that failed or are not made yet may still refute the claim.
+      Checked& checked = tests.back();
+      const bool missing = material.missing(test.first) > 0 || material.missing(test.second) > 0;
+      if (checked.verdict == Verdict::unjudged && missing) checked.too_few = true;
       finding.sentences.push_back(tests.back().sentence);
     }
     finding.verdict = spec.not_judged.empty() ? together(tests) : Verdict::unjudged;

@@ -341,6 +341,21 @@ TEST(Experiment, AProgramThatCannotRunIsRefusedAtItsPlace) {
               HasSubstr("batch varies, but the command does not have {batch}"));
 }
 
+TEST(Experiment, WithoutNodesCasesThatDifferedByTheirFaultsAreLeftOut) {
+  lab::ParseOptions options;
+  options.overrides.local = true;
+  const std::string text =
+      "name: e\nbase: {model: lr, workers: 2}\ncluster: {emulate: on}\ncases:\n  - {label: none}\n"
+      "  - {label: cut, cluster: {faults: at 1s cut node1 for 1s}}\n"
+      "  - {label: kill, cluster: {faults: at 1s kill worker:1}}\n";
+  const lab::Experiment local = lab::parse_experiment(text, "test.yaml", "", options);
+  ASSERT_EQ(local.runs(), 2U);
+  EXPECT_EQ(local.groups[0].runs[1].label, "kill");
+  EXPECT_THAT(message_of<UsageError>(
+                  [&] { (void)lab::parse_experiment(text + "  - {label: same}\n", "test.yaml", "", options); }),
+              HasSubstr("'same' of group e is the same run as 'none'"));
+}
+
 TEST(Experiment, ATestThatNoScaleHasRunsForIsRefused) {
   const auto with = [](const std::string& test) {
     return "name: e\nbase: {model: lr}\ngrid: {batch: [10, 20]}\ncases: [{label: x}, {label: y, lr: 0.5}]\n"

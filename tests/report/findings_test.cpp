@@ -454,6 +454,16 @@ TEST(Findings, PassOverATestOfWhichNothingIsKnown) {
   EXPECT_THAT(finding.sentences.at(1), EndsWith("not judged, and does not count in the verdict."));
 }
 
+TEST(Findings, DoNotHoldWhileRunsOfATestFailed) {
+  lab::Results results = repeated({nodes(1, 3.74), nodes(3, 1.42)});
+  results.runs.push_back(testing::made_run(nodes(4, 0)));
+  results.runs.back().state = lab::RunState::failed;
+  FindingTest failed = ratio(1);
+  failed.first = where({{"nodes", {"4"}}});
+  EXPECT_EQ(check(results, {ratio(0.42), failed}).verdict, Verdict::unjudged);
+  EXPECT_EQ(check(results, {ratio(0.2), failed}).verdict, Verdict::fails);
+}
+
 TEST(Reasons, AreOfTheCasesThatDoNotHold) {
   lab::Results results = repeated(
       {mode_batch("sync", 32, 1), mode_batch("async", 32, 4), mode_batch("sync", 64, 9), mode_batch("async", 64, 4)});
