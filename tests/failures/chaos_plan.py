@@ -146,7 +146,7 @@ class Naming:
                 else:
                     alone = self.missed(fault, role)
                 if alone:
-                    how = r"(( at \S+)?: no heartbeat| is stopped and was not)"
+                    how = r"(( at \S+)?: (no heartbeat|cannot connect)| is stopped and was not)"
                     found.append((role, fault, self.first(role, how, fault.at, 60)))
         return found
 
