@@ -4,7 +4,6 @@ left. Also the loss of a server with durability checkpoint."""
 import contextlib
 import os
 import re
-import time
 
 from cluster_job import ClusterTest, Run, SmallDisk, eventually, main
 
@@ -98,7 +97,7 @@ class DurabilityCheckpoint(ClusterTest):
         self.wait_for_step(job, run, 500)
         # A kill right at a checkpoint loses nothing; then it is repeated.
         for _ in range(10):
-            time.sleep(self.random.uniform(0, 0.2))
+            self.let_train(job, run, 100)
             before = job.output().count(self.BACK)
             job.kill("ps:0")
             eventually(lambda: job.output().count(self.BACK) > before or job.over(), "all go back")

@@ -8,7 +8,7 @@ import signal
 from cluster_job import Run, SmallDisk, free_port, main
 
 EXAMPLES = 3000
-EPOCHS = 200
+EPOCHS = 100
 
 
 def train(*more):
@@ -27,7 +27,7 @@ class Endings(SmallDisk):
     def resume(self, *more):
         run = self.run_of("lr-1")
         header, _ = run.checkpoint()
-        epochs = 50 + 2 * (header["state"]["examples"] // EXAMPLES)
+        epochs = 20 + 2 * (header["state"]["examples"] // EXAMPLES)
         self.expect_success(self.start(["train", "--resume", "lr-1", "--epochs", str(epochs), *more]))
         self.assertGreater(run.summary()["steps"], header["state"]["step"])
         self.expect_whole(run, epochs, EXAMPLES)
@@ -61,16 +61,13 @@ class Endings(SmallDisk):
                 self.resume(*more)
 
     def test_a_worker_that_cannot_be_kept_alive_is_left_out(self):
-        def attempt(epochs, victim):
+        def attempt(epochs):
             job = self.begin("--workers", "3", "--restarts", "0", "--epochs", str(epochs))
-            job.signal(victim, signal.SIGKILL)
-            job.wait_for(f"{victim} has no restarts left of 0; training goes on without it", may_end=True)
+            job.signal("worker:0", signal.SIGKILL)
+            job.wait_for("worker:0 has no restarts left of 0; training goes on without it", may_end=True)
             self.expect_success(job)
             self.expect_whole(self.run_of("lr-1"), epochs, EXAMPLES)
-        for victim in ("worker:2", "worker:0"):
-            with self.subTest(victim):
-                self.setUp()
-                self.longer_until_in_time(lambda epochs: attempt(epochs, victim), EPOCHS)
+        self.longer_until_in_time(attempt, EPOCHS)
 
     def test_fewer_than_min_workers_end_the_job(self):
         job = self.begin("--workers", "3", "--restarts", "0", "--min-workers", "3")

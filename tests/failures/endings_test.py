@@ -29,7 +29,7 @@ class Endings(ClusterTest):
         """Resumes to the end; checks that it starts at the newest checkpoint's step and logs each line once."""
         run = self.run_of("lr-1")
         header, _ = run.checkpoint()
-        epochs = 30 + 2 * (header["state"]["examples"] // EXAMPLES)  # the servers may be ahead of the checkpoint
+        epochs = 10 + 2 * (header["state"]["examples"] // EXAMPLES)  # the servers may be ahead of the checkpoint
         self.expect_success(self.start(["train", "--resume", "lr-1", "--epochs", str(epochs), *more]))
         summary = run.summary()
         self.assertEqual(summary["examples"], epochs * EXAMPLES, summary)
@@ -59,7 +59,7 @@ class Endings(ClusterTest):
         self.resume()
 
     def test_everything_killed_goes_on_with_another_cluster(self):
-        for more in ((), ("--workers", "1"), ("--workers", "3", "--ps", "2"), ("--workers", "2", "--ps", "2")):
+        for more in ((), ("--workers", "3", "--ps", "2")):
             with self.subTest(more):
                 self.setUp()
                 job = self.start(train("--workers", "2", "--ps", "1", "--sync"))

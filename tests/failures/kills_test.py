@@ -1,7 +1,7 @@
-"""Kill -9 of every role at random moments, under the local launcher: training continues and ends well."""
+"""Kill -9 of every role, under the local launcher: training continues and ends well. tests/simulation/ plays kills of every
+role in every mode; here real processes show some of them."""
 
 import signal
-import time
 
 from cluster_job import ClusterTest, main
 
@@ -21,23 +21,17 @@ class Kills(ClusterTest):
             run = self.run_of("lr-1")
             self.wait_for_step(job, run, 20)
             for victim in victims * times:
-                time.sleep(self.random.uniform(0, 0.3))
+                self.let_train(job, run, 200)
                 job.kill(victim)
             self.expect_success(job)
             self.expect_each_example_once(run, epochs, EXAMPLES)
         self.longer_until_in_time(attempt, EPOCHS)
 
-    def test_a_worker_in_sync(self):
-        self.kill_each(["worker:1"], "--workers", "3", "--ps", "1", "--sync", times=3)
-
     def test_a_worker_in_async(self):
         self.kill_each(["worker:1"], "--workers", "3", "--ps", "1", "--async", times=3)
 
     def test_the_chief_in_sync(self):
-        self.kill_each(["worker:0"], "--workers", "3", "--ps", "1", "--sync", times=3)
-
-    def test_the_chief_in_async(self):
-        self.kill_each(["worker:0"], "--workers", "3", "--ps", "1", "--async", times=3)
+        self.kill_each(["worker:0"], "--workers", "3", "--ps", "1", "--sync", times=2)
 
     def test_the_clock_of_a_restarted_chief_goes_on(self):
         job = self.start(train(EPOCHS, "--workers", "2", "--ps", "1", "--sync", "--eval-every", "1000000"))
@@ -48,15 +42,6 @@ class Kills(ClusterTest):
         # The server's clock runs from its start on; the launcher's began earlier.
         finished = [worker["finished_seconds"] for worker in run.summary()["workers"]]
         self.assertGreaterEqual(run.summary()["seconds"], max(finished))
-
-    def test_the_only_worker(self):
-        self.kill_each(["worker:0"], "--workers", "1", "--ps", "1", "--sync", times=2)
-
-    def test_a_ps_in_sync(self):
-        self.kill_each(["ps:0"], "--workers", "3", "--ps", "1", "--sync", times=3)
-
-    def test_a_ps_in_async(self):
-        self.kill_each(["ps:0"], "--workers", "3", "--ps", "1", "--async", times=3)
 
     def test_each_of_two_ps_in_sync(self):
         self.kill_each(["ps:1", "ps:0"], "--workers", "2", "--ps", "2", "--sync", times=2)
@@ -81,7 +66,7 @@ class Kills(ClusterTest):
             for victims in (("worker:0", "ps:0"), ("worker:1", "ps:1"), ("ps:0", "ps:1")):
                 for victim in victims:
                     job.signal(victim, signal.SIGKILL)
-                time.sleep(0.5)
+                self.let_train(job, run, 200)
             self.expect_success(job)
             self.expect_each_example_once(run, epochs, EXAMPLES)
         self.longer_until_in_time(attempt, EPOCHS)

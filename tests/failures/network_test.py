@@ -4,16 +4,14 @@ than the deadline. The others continue without it; when the link is up again it 
 import json
 import os
 import subprocess
-import time
 
 from cluster_job import ClusterTest, OverTooSoon, Run, eventually, main
 
 EXAMPLES = 3000
-EPOCHS = 400
+EPOCHS = 300
 TRAIN = ["train", "lr", "--dataset", "synthetic", "--train-limit", str(EXAMPLES), "--test-limit", "300", "--threads",
          "1", "--batch", "10", "--contributions", "--lr", "0.001", "--log-every", "100",
          "--checkpoint-every", "20000", "--eval-every", "20000", "--cluster", "cluster.yaml", "--insecure"]
-DOWN = 8  # seconds
 
 
 def ip(*words):
@@ -55,12 +53,10 @@ class Network(ClusterTest):
         run = Run(os.path.join(self.folder, "run"))
         self.wait_for_step(jobs["worker:0"], run, 200)
         ip("-n", self.there, "link", "set", self.link, "down")
-        down = time.monotonic()
         jobs["ps:0"].wait_for("worker:2 at 10.87.0.2:4003: no heartbeat for ", may_end=True)
         jobs["worker:2"].wait_for("ps:0 at 10.87.0.1:4000: no heartbeat for ")
         before = run.last_step()
         eventually(lambda: run.last_step() >= before + 200 or jobs["ps:0"].over(), "the others go on")
-        time.sleep(max(0.0, down + DOWN - time.monotonic()))
         away = self.contributed(run, 2)
         ip("-n", self.there, "link", "set", self.link, "up")
         eventually(lambda: self.contributed(run, 2) > away or jobs["ps:0"].over(), "worker:2 is back")
