@@ -57,10 +57,14 @@ fi
 
 # Prints a heading and a command as it can be typed, then runs it.
 shown() {
+  announced "$@"
+  shift
+  "$@"
+}
+announced() {
   step "$1"
   shift
   echo "\$ $(typed "$@")"
-  "$@"
 }
 typed() {
   local words
@@ -68,15 +72,20 @@ typed() {
   echo "${words:1}"
 }
 newest() { ls -td "runs/$1"-* | head -n 1; }
-# Runs a command and shows the first lines of its output.
-first_lines() {
-  step "$2"
-  local most="$1" text
-  shift 2
-  echo "\$ $(typed "$@")"
+# Runs `lockstep why ... --against ...` and shows what limited the run, and how it compares; the rest is evidence.
+shown_in_short() {
+  local text
+  announced "$@"
+  shift
   text="$("$@")"
-  head -n "$most" <<< "$text"
+  awk -v RS= -v ORS='\n\n' 'NR == 2 || /^against / || after { print; after = /^against / }' <<< "$text"
   echo "... all $(wc -l <<< "$text") lines: $(typed "$@")"
+}
+# Runs an experiment. Its bar tells what is being trained; without a terminal the line of each finished run is enough.
+shown_experiment() {
+  announced "$@"
+  shift
+  if [[ -t 1 ]]; then "$@"; else "$@" | sed -u '/^run [0-9]* of [0-9]*: /d'; fi
 }
 
 shown "train LeNet-5" "$lockstep" train lenet --dataset "$dataset" --epochs "$epochs" --name quickstart "${data[@]}"
@@ -88,9 +97,9 @@ shown "some that it gets wrong" "$lockstep" predict "$run" --test 3 --mistakes
 shown "the same on a cluster of processes" \
   "$lockstep" train lenet --dataset "$dataset" --workers 2 --ps 1 --sync --epochs 1 --name cluster "${data[@]}"
 cluster="$(newest cluster)"
-first_lines 10 "what that cost, and why" "$lockstep" why "$cluster" --against "$run"
+shown_in_short "what that cost, and why" "$lockstep" why "$cluster" --against "$run"
 
-shown "an experiment: LR and LeNet, one worker and three, sync and async" \
+shown_experiment "an experiment: LR and LeNet, one worker and three, sync and async" \
   "$lockstep" lab run experiments/quickstart.yaml --set "dataset=$dataset" --again --retries 0 "${data[@]}"
 
 train="$(typed "$lockstep" train)"
