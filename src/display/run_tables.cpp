@@ -64,10 +64,10 @@ std::string dense_table(const terminal::Terminal& terminal, std::vector<terminal
   return table.text(terminal, std::max<size_t>(width, 60), keys);
 }
 
-/// Returns the share of the run's time that its rates count: without evaluations and checkpoints.
-double counted_share(const RunRecord& run) {
-  const double share = run.examples() / run.examples_per_second() / run.seconds();
-  return share > 0 && share < 1 ? share : 1;
+/// Returns a worker's examples per second of the time that the run's rate counts: without evaluations and checkpoints.
+double rate_of(const RunRecord& run, const records::WorkerRow& row) {
+  const double counted = run.examples() / run.examples_per_second();
+  return row.examples / (counted < row.finished_seconds ? counted : row.finished_seconds);
 }
 
 std::vector<std::string> role_row(const RunRecord& run, const RoleRecord& role, const std::string& host) {
@@ -75,7 +75,7 @@ std::vector<std::string> role_row(const RunRecord& run, const RoleRecord& role, 
   const records::WorkerRow row = found == nullptr ? records::WorkerRow{} : *found;
   const bool alone = run.roles.size() == 1 && found == nullptr;
   const double iterations = alone ? run.steps() : role.serves() ? role.summary.number("updates") : row.iterations;
-  const double speed = alone ? run.examples_per_second() : row.examples / (row.finished_seconds * counted_share(run));
+  const double speed = alone ? run.examples_per_second() : rate_of(run, row);
   const std::string staleness =
       known(row.staleness_mean) ? fmt::format("{:.2f} / {:.0f}", row.staleness_mean, row.staleness_max) : "";
   return {role.role,

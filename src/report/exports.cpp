@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/defaults.h"
 #include "report/figures.h"
 #include "report/plots.h"
@@ -53,7 +55,9 @@ std::vector<ExportFile> plot_files(const lab::Results& results, FileFormat forma
       files.push_back({fmt::format("{}.{}", one.id, ending(format)),
                        format == FileFormat::svg ? chart::drawn_as_svg(one, look) : chart::drawn_as_pdf(one, look)});
     }
-    notes.insert(notes.end(), plot.notes.begin(), plot.notes.end());
+    for (const std::string& note : plot.notes) {
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+    }
   }
   return files;
 }

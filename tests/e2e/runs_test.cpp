@@ -28,6 +28,11 @@ TEST_F(Runs, AreListedFilteredAndSorted) {
   EXPECT_EQ(listed({"--sort", "lr", "--reverse"}), (Words{"fast-1", "slow-1"}));
   EXPECT_EQ(listed({"state=running"}), Words{});
   EXPECT_THAT(succeed({"runs", "--columns", "lr,batch"}).out, AllOf(HasSubstr("0.001"), Not(HasSubstr("accuracy"))));
+  const std::string every = succeed({"runs", "--columns",
+                                     "state,end,model,dataset,how,workers,accuracy,best_accuracy,loss,train_loss,steps,"
+                                     "epoch,examples,seconds,speed,step_seconds,started,lr,batch,seed"})
+                                .out;
+  EXPECT_EQ(lines_of(every).size(), 3U) << "a pipe gets a line for the titles and one for each run:\n" << every;
   EXPECT_THAT(fail({"runs", "lrr<1"}, 2), HasSubstr("runs have no 'lrr' (did you mean 'lr'?)"));
   EXPECT_THAT(fail({"runs", "--sort", "acuracy"}, 2), HasSubstr("did you mean 'accuracy'?"));
   EXPECT_THAT(succeed({"runs", "--runs-dir", "none"}).out, HasSubstr("no run in 'none'"));

@@ -91,6 +91,10 @@ TEST(PlotFiles, EachChartIsAFile) {
   EXPECT_TRUE(plot_files(results, FileFormat::pdf, {}, notes)[0].text.starts_with("%PDF"));
   EXPECT_THAT(notes, IsEmpty());
   EXPECT_THROW((void)plot_files(results, FileFormat::pdf, {.font = "Garamond"}, notes), UsageError);
+  results.runs[0].state = lab::RunState::planned;
+  results.experiment.report.plots.push_back(bars);
+  (void)plot_files(results, FileFormat::svg, {}, notes);
+  EXPECT_THAT(notes, ::testing::ElementsAre(HasSubstr("1 run is missing"))) << "once for both plots";
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Curves, and tables of a run, in a terminal.
 #include "terminal/chart.h"
 
 #include <gmock/gmock.h>
@@ -6,11 +7,16 @@
 #include <cmath>
 #include <limits>
 
+#include "base/temp_dir.h"
+#include "display/run_tables.h"
+#include "records/run_folders.h"
 #include "terminal/text.h"
 
 namespace lockstep::tools {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -121,6 +127,20 @@ TEST(StackedBar, FillsItsColumnsByShares) {
   EXPECT_EQ(terminal::stacked_bar(kUnicode, parts, 4), "fbb.");
   EXPECT_EQ(terminal::stacked_bar(kColours, parts, 4), "\x1b[36m█\x1b[0m\x1b[33m██\x1b[0m\x1b[35m█\x1b[0m");
   EXPECT_EQ(terminal::stacked_bar(kPlain, {{'a', 3, 0}}, 5), "aaaaa");
+}
+
+TEST(RoleTable, RatesOfWorkersAddUpToThatOfTheRun) {
+  const testing::TempDir folder;
+  testing::write_cluster_run(folder.path());
+  std::string summary = testing::get_file(folder / "summary.json");
+  // Both workers still evaluate when they have finished, as the run does.
+  for (size_t at = summary.find("\"finished_seconds\": 0.5"); at != std::string::npos;
+       at = summary.find("\"finished_seconds\": 0.5,", at)) {
+    summary.replace(at, 23, "\"finished_seconds\": 0.54");
+  }
+  testing::put_text(folder / "summary.json", summary);
+  const std::string table = display::role_table(kPlain, records::read_run(folder.path()), 200);
+  EXPECT_THAT(table, AllOf(ContainsRegex("worker:0.* 40,000 "), ContainsRegex("worker:1.* 40,000 "))) << table;
 }
 
 }  // namespace
