@@ -42,6 +42,7 @@ fi
 if [[ -t 1 ]]; then quiet=(); else quiet=(-- --quiet); fi
 cmake --build build/release --target lockstep_tool "${quiet[@]}"
 echo "build/release/lockstep is up to date"
+command -v lockstep > /dev/null || echo "to type \`lockstep\` alone, as in its hints:  export PATH=$(printf %q "$PWD/build/release"):\$PATH"
 lockstep=build/release/lockstep
 
 step "data"
