@@ -35,7 +35,8 @@ def section(results, report, commit):
     minutes = sum(run["ended"] - run["started"] for run in done) / 60
     where = results["environment"]
     day = datetime.datetime.fromtimestamp(max(run["ended"] for run in done), datetime.timezone.utc)
-    lines = [f"{len(done)} of {len(results['runs'])} runs in {minutes:.0f} minutes on {where['cores']} cores of an "
+    time = "a minute" if minutes < 1.5 else f"{minutes:.0f} minutes"
+    lines = [f"{len(done)} of {len(results['runs'])} runs in {time} on {where['cores']} cores of an "
              f"{where['processor']}, commit {commit}, {day.day} {day:%B %Y}; {disturbed or 'no'} disturbed. "
              f"[The report](reports/{report.name}) has tables, plots and what was left out.", "",
              "| finding | here |", "| --- | --- |"]
