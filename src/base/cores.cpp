@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include "base/parallel.h"
+#include "base/loops.h"
 
 namespace lockstep::base {
 namespace {
@@ -37,10 +37,13 @@ KeptToCores::KeptToCores(const std::vector<int>& cores) {
   if (cores.empty()) return;
   std::vector<int> before = allowed();
   if (allow(cores)) before_ = std::move(before);
+  end_team();
 }
 
 KeptToCores::~KeptToCores() {
-  if (!before_.empty()) allow(before_);
+  if (before_.empty()) return;
+  allow(before_);
+  end_team();
 }
 
 }  // namespace lockstep::base

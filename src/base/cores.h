@@ -10,8 +10,8 @@ namespace lockstep::base {
 /// Returns share `part` of `parts` of the cores that the calling thread may run on. Sizes differ by at most one.
 std::vector<int> share_of_cores(int part, int parts);
 
-/// Restricts the constructing thread, and the threads and processes it starts meanwhile, to the given cores. Does
-/// nothing for an empty list, or if the system refuses. Destroy it on the same thread.
+/// Restricts the constructing thread, its team (base/parallel.h), and the threads and processes it starts meanwhile, to
+/// the given cores. Does nothing for an empty list, or if the system refuses. Destroy it on the same thread.
 class KeptToCores {
  public:
   explicit KeptToCores(const std::vector<int>& cores);

@@ -3,7 +3,42 @@
 #include <omp.h>
 #include <sched.h>
 
+#include <memory>
+
+#include "base/denormals.h"
+#include "base/loops.h"
+#include "base/team.h"
+
 namespace lockstep::base {
+namespace {
+
+/// Loops after one of oneDNN's until it is forgotten: several steps of a model that uses it.
+constexpr int kFollowingLoops = 500;
+
+thread_local bool alone = false;
+thread_local int loops_by_openmp = 0;
+thread_local bool flushed = false;  ///< OpenMP's threads of this thread take denormal numbers as zero
+thread_local std::unique_ptr<Team> team;
+
+/// Keeps loops inside a loop on their thread.
+class InsideLoop {
+ public:
+  InsideLoop() { alone = true; }
+  ~InsideLoop() { alone = false; }
+  InsideLoop(const InsideLoop&) = delete;
+  InsideLoop& operator=(const InsideLoop&) = delete;
+};
+
+void run_by_openmp(Split split, FunctionRef<void(int, int)> body) {
+  // The runtime may start fewer threads than requested (OMP_DYNAMIC, OMP_THREAD_LIMIT); the parts stay the same.
+#pragma omp parallel num_threads(split.team)
+  {
+    const FlushDenormals flush;
+    for (int part = omp_get_thread_num(); part < split.parts; part += omp_get_num_threads()) body(part, split.parts);
+  }
+}
+
+}  // namespace
 
 int available_cores() {
   cpu_set_t set;
@@ -13,13 +48,33 @@ int available_cores() {
 }
 
 void parallel(Split split, FunctionRef<void(int, int)> body) {
-  if (split.parts <= 1) {
-    body(0, 1);
+  const FlushDenormals flush;
+  const int threads = std::min(split.parts, split.team);
+  if (threads <= 1 || alone) {
+    const int parts = std::max(split.parts, 1);
+    for (int part = 0; part < parts; ++part) body(part, parts);
     return;
   }
-  // The runtime may start fewer threads than requested (OMP_DYNAMIC, OMP_THREAD_LIMIT); the parts stay the same.
-#pragma omp parallel num_threads(split.team)
-  for (int part = omp_get_thread_num(); part < split.parts; part += omp_get_num_threads()) body(part, split.parts);
+  if (loops_by_openmp > 0) {
+    --loops_by_openmp;
+    return run_by_openmp(split, body);
+  }
+  if (team == nullptr) team = std::make_unique<Team>();
+  const InsideLoop inside;
+  team->run(split.parts, threads, body);
 }
+
+void follow_openmp() {
+  loops_by_openmp = kFollowingLoops;
+  if (flushed) return;
+  flushed = true;
+  const FlushDenormals only_here;  // this thread is one of them, and goes back
+#pragma omp parallel
+  flush_denormals_for_good();
+}
+
+void end_team() { team.reset(); }
+
+void never_share_loops() { alone = true; }
 
 }  // namespace lockstep::base

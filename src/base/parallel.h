@@ -1,12 +1,12 @@
-// The one thread pool of the process: OpenMP's, shared with oneDNN.
+// Loops on several threads.
 //
 // `parallel` runs a body once for each part of a loop and returns when all are done. `share` splits work statically, so
 // the same number of parts always gives the same split and therefore the same bits.
 //
-// Loops with fewer parts than threads still run on the whole team; members without a part return at once. The reason:
-// GCC's OpenMP ends and creates threads whenever the size of a team changes. Every thread that starts loops (a trainer,
-// a replica, a handler of a parameter server) has its own team and always asks for the same size. oneDNN's loops on
-// that thread use the same team.
+// Every thread that starts loops (a trainer, a replica, a handler of a parameter server) has threads of its own that
+// share them (base/team.h). oneDNN's loops run on OpenMP's threads instead. So do loops that follow one of oneDNN's
+// (base/loops.h), and always on as many threads, whatever the parts: GCC's OpenMP ends and creates threads when a team
+// changes its size.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@ namespace lockstep::base {
 /// Returns the number of cores this process may run on (its affinity mask), at least 1.
 int available_cores();
 
-/// The number of parts of a loop and the size of the team that runs it. The team is the caller's thread count, whatever
-/// the parts.
+/// The number of parts of a loop, and the threads that the caller has for its loops. A loop takes no more threads than
+/// it has parts.
 struct Split {
   int parts = 1;
   int team = 1;
 };
 
-/// Runs body(part, parts) for each part, each on its own thread if the team is large enough. One part is a plain call.
-/// Bodies must not wait for each other.
+/// Runs body(part, parts) for each part, each on its own thread if the team is large enough. One part is a plain call,
+/// and so is a loop inside a body. Bodies must not wait for each other.
 void parallel(Split split, FunctionRef<void(int part, int parts)> body);
 
 struct Range {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/denormals.h"
 #include "base/suggest.h"
 #include "lockstep/error.h"
 #include "optim/update_kernels.h"
@@ -93,6 +94,7 @@ void apply_update(const OptimizerSettings& settings, const Update& update, const
   const size_t count = gradients.size();
   check_lengths(settings.method, from, count);
   check_lengths(settings.method, to, count);
+  const base::FlushDenormals flush;
   const Source source{from.parameters.data(), from.slots[0].data(), from.slots[1].data()};
   const Target target{to.parameters.data(), to.slots[0].data(), to.slots[1].data()};
   switch (settings.method) {

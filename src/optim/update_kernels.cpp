@@ -165,8 +165,10 @@ HWY_EXPORT(add_part);
 HWY_EXPORT(squares_part);
 
 /// Elements for which one more thread pays off: for loops bound by memory, and for Adam's with its root and division.
-constexpr int64_t kGrain = 16384;
-constexpr int64_t kAdamGrain = 8192;
+constexpr int64_t kGrain = 8192;
+constexpr int64_t kAdamGrain = 2048;
+/// The same for sums; their parts, and so their bits, depend on it.
+constexpr int64_t kSumGrain = 16384;
 /// Shares start at whole cache lines.
 constexpr int64_t kLine = 64;
 
@@ -213,9 +215,9 @@ void add_weighted(float weight, float scale, const float* a, const float* b, flo
 double sum_of_squares(std::span<const float> values, int threads) {
   constexpr int kParts = 64;
   const auto count = static_cast<int64_t>(values.size());
-  const int parts = base::split_for(count, kGrain / 4, kParts).parts;
+  const int parts = base::split_for(count, kSumGrain / 4, kParts).parts;
   std::array<double, kParts> sums{};
-  base::Split used = base::split_for(count, kGrain, threads);
+  base::Split used = base::split_for(count, kSumGrain, threads);
   used.parts = std::min(parts, used.parts);
   base::parallel(used, [&](int thread, int of) {
     const base::Range mine = base::share(parts, thread, of);

@@ -1,5 +1,6 @@
 #include "program/program.h"
 
+#include "base/denormals.h"
 #include "base/memory.h"
 #include "lockstep/error.h"
 
@@ -147,6 +148,7 @@ void Program::before_run(const backend::StepContext& context) {
 template <class RunKernel>
 void Program::run_steps(const backend::StepContext& context, base::FunctionRef<void(ParameterRange)> announce,
                         const RunKernel& run_kernel) {
+  const base::FlushDenormals flush;
   Clock::time_point before = Clock::now();
   before_run(context);
   times_ = {};

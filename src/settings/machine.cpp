@@ -8,6 +8,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
 #include "backend/null/null_backend.h"
+#include "base/cpu_quota.h"
 #include "base/parallel.h"
 #include "base/suggest.h"
 #include "lockstep/error.h"
@@ -35,13 +36,13 @@ int resolve_threads(const Settings& settings) {
     throw UsageError(fmt::format("threads: {} are too many for {} cores; at most {} are allowed, {} per core",
                                  settings.threads, cores, cores * kThreadsPerCore, kThreadsPerCore));
   }
-  return settings.threads > 0 ? static_cast<int>(settings.threads) : cores;
+  return settings.threads > 0 ? static_cast<int>(settings.threads) : base::useful_threads();
 }
 
 base::WaitPolicy wait_policy(const Settings& settings) {
   if (settings.wait_policy == IdleThreads::spin) return base::WaitPolicy::spin;
   if (settings.wait_policy == IdleThreads::block) return base::WaitPolicy::block;
-  const bool fits = resolve_threads(settings) <= base::available_cores();
+  const bool fits = resolve_threads(settings) <= base::useful_threads();
   return fits ? base::WaitPolicy::brief : base::WaitPolicy::block;
 }
 

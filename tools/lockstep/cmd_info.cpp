@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/cpu/isa.h"
+#include "base/cpu_quota.h"
 #include "base/parallel.h"
 #include "command.h"
 #include "command_line.h"
@@ -47,7 +48,7 @@ std::string allowed(const std::string& why_not) { return why_not.empty() ? "yes"
 
 Json collect() {
   backend::cpu::limit_isa_from_environment();
-  const std::optional<double> quota = own_allowed_cores();
+  const std::optional<double> quota = base::own_allowed_cores();
   return {
       {"version", kVersion},
       {"build", kBuildType},

@@ -2,6 +2,7 @@
 
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/onednn_api.h"
+#include "base/loops.h"
 #include "lockstep/error.h"
 
 namespace lockstep::backend::cpu {
@@ -53,6 +54,7 @@ Prepared::Prepared(const OneDnn& dnn, const dnnl::primitive_desc_base& desc,
 
 void Prepared::run(const dnnl::stream& stream, void* scratch) {
   if (scratch_bytes_ > 0) scratch_.set_data_handle(scratch);
+  base::follow_openmp();
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data()),
       "could not execute a primitive");

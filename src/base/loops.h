@@ -1,0 +1,24 @@
+// Where and how the loops of base/parallel.h run.
+#pragma once
+
+#include "base/parallel.h"
+
+namespace lockstep::base {
+
+/// Makes this thread's next loops run on OpenMP's threads. Called before each loop that a library runs on them: threads
+/// of two kinds would wait on the same cores, and disturb each other for some tens of microseconds at every change.
+void follow_openmp();
+
+/// Ends the threads that share this thread's loops. The next loop starts them again, on the cores allowed then.
+void end_team();
+
+/// Makes all later loops of this thread run on it alone.
+void never_share_loops();
+
+/// Returns share `part` of `parts` of [0, count), which begins at the same fraction of it whatever the count. So parts
+/// of one loop read what the same parts of the loop before have written, and find it in their core's cache.
+inline Range aligned_share(int64_t count, int part, int parts) {
+  return {count * part / parts, count * (part + 1) / parts};
+}
+
+}  // namespace lockstep::base

@@ -1,0 +1,174 @@
+#include "base/team.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <thread>
+
+#include "base/denormals.h"
+#include "base/loops.h"
+
+namespace lockstep::base {
+namespace {
+
+/// Cache lines come in pairs: processors fetch the neighbour of a line, too.
+constexpr size_t kLines = 128;
+
+constexpr int64_t kBriefSpins = 4000;  ///< as base/wait_policy.h sets it
+constexpr int64_t kCrowdedPart = 16;   ///< with more threads than cores, the share of the spins that remains
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
+
+/// Sleeps while `word` is `value`; may return early.
+void sleep_while(const std::atomic<uint32_t>& word, uint32_t value) {
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void wake_sleeper(const std::atomic<uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+/// Returns how often a thread looks for work before it sleeps, by the same variables as OpenMP's threads.
+int64_t spins_of_environment() {
+  constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+  const char* count = std::getenv("GOMP_SPINCOUNT");    // NOLINT(concurrency-mt-unsafe): nobody sets it any more
+  const char* policy = std::getenv("OMP_WAIT_POLICY");  // NOLINT(concurrency-mt-unsafe)
+  if (count != nullptr && (*count == 'i' || *count == 'I')) return kForever;
+  if (count != nullptr && *count >= '0' && *count <= '9') return std::strtoll(count, nullptr, 10);
+  if (policy != nullptr && (*policy == 'a' || *policy == 'A')) return kForever;
+  if (policy != nullptr && (*policy == 'p' || *policy == 'P')) return 0;
+  return kBriefSpins;
+}
+
+/// Threads of all teams, and the cores that the process may use (before main, as threads may be kept to fewer).
+std::atomic<int> threads_of_all{0};
+const int cores_of_process = available_cores();
+
+int64_t spins() {
+  static const int64_t chosen = spins_of_environment();
+  return threads_of_all.load(std::memory_order_relaxed) > cores_of_process ? chosen / kCrowdedPart : chosen;
+}
+
+/// Looks at `word` until it is `wanted` or it has looked often enough.
+bool spin_until(const std::atomic<uint32_t>& word, uint32_t wanted) {
+  int64_t left = spins();
+  while (word.load(std::memory_order_acquire) != wanted) {
+    if (left-- <= 0) return false;
+    pause();
+  }
+  return true;
+}
+
+/// Waits until `word` is `wanted`: spins, then says so in `sleeps` and sleeps.
+void wait_until(const std::atomic<uint32_t>& word, uint32_t wanted, std::atomic<uint32_t>& sleeps) {
+  if (spin_until(word, wanted)) return;
+  sleeps.store(1, std::memory_order_seq_cst);
+  for (uint32_t seen = word.load(std::memory_order_seq_cst); seen != wanted;
+       seen = word.load(std::memory_order_seq_cst)) {
+    sleep_while(word, seen);
+  }
+  sleeps.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+/// A thread and its place. The owner writes the first lines, the thread the last.
+struct Team::Seat {
+  alignas(kLines) std::atomic<uint32_t> called{0};  ///< counts the loops that the thread has a part of
+  std::atomic<uint32_t> sleeps{0};                  ///< the thread sleeps until it is called
+  std::optional<Body> body;                         ///< none: the thread ends
+  int first = 0;
+  int parts = 0;
+  int step = 1;
+  uint32_t calls = 0;                             ///< the owner's copy of `called`
+  alignas(kLines) std::atomic<uint32_t> done{0};  ///< the last loop whose parts are done
+  std::atomic<uint32_t> awaited{0};               ///< the owner sleeps until they are
+  alignas(kLines) std::thread thread;
+};
+
+Team::Team() { threads_of_all.fetch_add(1, std::memory_order_relaxed); }
+
+Team::~Team() {
+  for (const auto& seat : seats_) {
+    seat->body.reset();
+    seat->called.store(++seat->calls, std::memory_order_seq_cst);
+    wake_sleeper(seat->called);
+  }
+  for (const auto& seat : seats_) seat->thread.join();
+  threads_of_all.fetch_sub(1 + static_cast<int>(seats_.size()), std::memory_order_relaxed);
+}
+
+void Team::start_threads(int threads) {
+  while (static_cast<int>(seats_.size()) + 1 < threads) {
+    auto seat = std::make_unique<Seat>();
+    seat->thread = std::thread([place = seat.get()] { serve(*place); });
+    seats_.push_back(std::move(seat));
+    threads_of_all.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Team::serve(Seat& seat) {
+  never_share_loops();
+  const FlushDenormals flush;
+  for (uint32_t next = 1;; ++next) {
+    wait_until(seat.called, next, seat.sleeps);
+    if (!seat.body) return;
+    for (int part = seat.first; part < seat.parts; part += seat.step) (*seat.body)(part, seat.parts);
+    seat.done.store(next, std::memory_order_seq_cst);
+    if (seat.awaited.load(std::memory_order_seq_cst) != 0) wake_sleeper(seat.done);
+  }
+}
+
+void Team::run(int parts, int threads, Body body) {
+  start_threads(threads);
+  call(parts, threads, body);
+}
+
+void Team::call(int parts, int threads, Body body) noexcept {
+  for (int i = 1; i < threads; ++i) {
+    Seat& seat = *seats_[static_cast<size_t>(i - 1)];
+    seat.body.emplace(body);
+    seat.first = i;
+    seat.parts = parts;
+    seat.step = threads;
+    seat.called.store(++seat.calls, std::memory_order_release);
+  }
+  // Either a thread that falls asleep now sees its call, or it is seen here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int i = 1; i < threads; ++i) {
+    const Seat& seat = *seats_[static_cast<size_t>(i - 1)];
+    if (seat.sleeps.load(std::memory_order_relaxed) != 0) wake_sleeper(seat.called);
+  }
+  for (int part = 0; part < parts; part += threads) body(part, parts);
+  for (int64_t left = spins(); !all_done(threads) && left > 0; --left) pause();
+  for (int i = 1; i < threads; ++i) {
+    Seat& seat = *seats_[static_cast<size_t>(i - 1)];
+    wait_until(seat.done, seat.calls, seat.awaited);
+  }
+}
+
+/// Looks at every seat, so that the processor fetches their lines at the same time.
+bool Team::all_done(int threads) const {
+  uint32_t missing = 0;
+  for (int i = 1; i < threads; ++i) {
+    const Seat& seat = *seats_[static_cast<size_t>(i - 1)];
+    missing |= seat.done.load(std::memory_order_acquire) ^ seat.calls;
+  }
+  return missing == 0;
+}
+
+}  // namespace lockstep::base
