@@ -31,6 +31,7 @@ Pool pool_of(const KernelRequest& request, const Shape& src, const graph::Layout
   Pool pool;
   pool.lanes = layout.block;
   pool.planes = graph::stored_elements(src, layout) / (layout.block * src[2] * src[3]);
+  if (layout.kind == Kind::batch_blocked) pool.channels = src[1];
   pool.in_height = src[2];
   pool.in_width = src[3];
   pool.window = convert(request.node.as<graph::PoolAttrs>().window);

@@ -120,7 +120,7 @@ void check_backward(const BatchConv& c, uint64_t seed) {
   for (int64_t i = 0; i < diff_dst.size(); ++i) {
     diff_bias[static_cast<size_t>(i / plane % c.out_channels)].add(diff_dst[i]);
   }
-  for (int threads : {1, 2}) {
+  for (int threads : {1, 2, 16}) {
     SCOPED_TRACE(::testing::Message() << threads << " threads");
     Buffer seen_src = random_buffer(src_size(c), 9);
     Buffer data_scratch(batch_conv_scratch(c, ConvPass::backward_data, threads));

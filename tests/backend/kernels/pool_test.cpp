@@ -91,7 +91,7 @@ void check(const Pool& p, uint64_t seed) {
                                     << p.in_width << " kernel " << w.kernel_height << "x" << w.kernel_width
                                     << " stride " << w.stride_height << "," << w.stride_width << " pad " << w.pad_top
                                     << "," << w.pad_left);
-  for (const int threads : {1, 2}) {
+  for (const int threads : {1, 2, 5}) {
     check_max(p, threads, seed);
     check_average(p, threads, seed);
   }
@@ -100,6 +100,7 @@ void check(const Pool& p, uint64_t seed) {
 TEST(Pool, TwoByTwoAsInLenet) {
   for (const int lanes : {1, batch_lanes(64), batch_lanes(8)}) {
     check({.lanes = lanes, .planes = 12, .in_height = 28, .in_width = 28, .window = {2, 2, 2, 2}}, 1);
+    check({.lanes = lanes, .planes = 12, .in_height = 28, .in_width = 28, .window = {2, 2, 2, 2}, .channels = 6}, 3);
     check({.lanes = lanes, .planes = 5, .in_height = 11, .in_width = 9, .window = {2, 2, 2, 2}}, 2);
   }
 }
@@ -126,6 +127,7 @@ TEST(Pool, SeededShapes) {
     w.pad_right = pick(0, w.kernel_width / 2);
     if (w.kernel_height == 1) w.pad_top = w.pad_bottom = 0;
     if (w.kernel_width == 1) w.pad_left = w.pad_right = 0;
+    p.channels = seed % 5 == 0 ? p.planes : 1;
     check(p, seed);
   }
 }

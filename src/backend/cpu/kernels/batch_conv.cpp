@@ -5,7 +5,7 @@
 
 #include "backend/cpu/kernels/batch_conv_taps.h"
 #include "backend/cpu/kernels/batch_layout.h"
-#include "base/parallel.h"
+#include "base/loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/batch_conv.cpp"
@@ -184,7 +184,7 @@ template <int Lanes>
 void conv_share(const TapsJob& job, int thread, int threads) {
   const auto tiles = static_cast<int>((job.dst_channels + kChannels - 1) / kChannels);
   const base::Range interior = job.columns.interior();
-  const base::Range mine = base::share(job.blocks * job.rows.count * tiles, thread, threads);
+  const base::Range mine = base::aligned_share(job.blocks * job.rows.count * tiles, thread, threads);
   for (int64_t i = mine.begin; i < mine.end; ++i) {
     const int64_t row = i / tiles;
     conv_row<Lanes>(job, row / job.rows.count, row % job.rows.count,

@@ -1,11 +1,13 @@
 // The gradient of a convolution by its weights: each weight is a sum over images, rows and columns. A tile of
-// channels times neighbouring taps is summed in registers, lane by lane; the lanes are added up at the end.
+// channels times neighbouring taps is summed in registers, lane by lane; the lanes are added up at the end. The rows of
+// all images are cut into strips, each with sums of its own, which are added in order at the end. The number of strips
+// depends on the shape alone, so the bits do not depend on the threads, which share the pairs of strip and tile.
 #include <array>
 #include <utility>
 
 #include "backend/cpu/kernels/batch_conv.h"
 #include "backend/cpu/kernels/batch_layout.h"
-#include "base/parallel.h"
+#include "base/loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/batch_conv_weights.cpp"
@@ -70,9 +72,18 @@ HWY_INLINE void add_row(const WeightsJob& job, const float* HWY_RESTRICT diff, c
   border(inner.end, job.dst_width);
 }
 
-/// Adds the tile's sums over `blocks` to `total` (the plain weights).
+/// Calls body(block, rows of the block) for each block that the rows of all blocks cover.
+template <class Body>
+HWY_INLINE void for_blocks(const WeightsJob& job, base::Range rows, const Body& body) {
+  for (int64_t block = rows.begin / job.dst_height; block * job.dst_height < rows.end; ++block) {
+    const int64_t first = block * job.dst_height;
+    body(block, base::Range{std::max(rows.begin - first, int64_t{0}), std::min(rows.end - first, job.dst_height)});
+  }
+}
+
+/// Writes the tile's sums over `rows` to `total` (plain weights), or adds them.
 template <int Lanes, int Channels, int Taps>
-void weights_tile(const WeightsJob& job, const Tile& tile, base::Range blocks, float* total) {
+void weights_tile(const WeightsJob& job, const Tile& tile, base::Range rows, bool add, float* total) {
   const hn::FixedTag<float, Lanes> d;
   using V = hn::Vec<decltype(d)>;
   V acc[Channels][Taps];
@@ -81,27 +92,28 @@ void weights_tile(const WeightsJob& job, const Tile& tile, base::Range blocks, f
     HWY_UNROLL(8)
     for (int t = 0; t < Taps; ++t) acc[c][t] = hn::Zero(d);
   }
-  const base::Range rows = job.valid_rows(tile.kernel_row);
+  const base::Range valid = job.valid_rows(tile.kernel_row);
   const base::Range inner = job.inner_columns(tile.taps);
-  for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+  for_blocks(job, rows, [&](int64_t block, base::Range of_block) HWY_ATTR {
     const float* src = job.src + (block * job.src_channels + tile.src_channel) * job.src_plane * Lanes;
     const float* diff = job.diff_dst + (block * job.dst_channels + tile.channels.begin) * job.dst_plane * Lanes;
-    for (int64_t y = rows.begin; y < rows.end; ++y) {
+    const int64_t end = std::min(of_block.end, valid.end);
+    for (int64_t y = std::max(of_block.begin, valid.begin); y < end; ++y) {
       const int64_t src_row = y * job.stride_rows + tile.kernel_row - job.pad_top;
       add_row<Lanes, Channels, Taps>(job, diff + y * job.dst_width * Lanes, src + src_row * job.src_width * Lanes,
                                      tile.taps.begin, inner, acc);
     }
-  }
+  });
   HWY_ALIGN float sums[Channels * Taps + 4];
   sum_lanes<Channels * Taps>(d, &acc[0][0], sums);
   for (int c = 0; c < Channels; ++c) {
     float* weights =
         total + job.weight_index(tile.channels.begin + c, tile.src_channel, tile.kernel_row) + tile.taps.begin;
-    for (int t = 0; t < Taps; ++t) weights[t] += sums[c * Taps + t];
+    for (int t = 0; t < Taps; ++t) weights[t] = add ? weights[t] + sums[c * Taps + t] : sums[c * Taps + t];
   }
 }
 
-using TileFn = void (*)(const WeightsJob&, const Tile&, base::Range, float*);
+using TileFn = void (*)(const WeightsJob&, const Tile&, base::Range, bool, float*);
 using TileTable = std::array<std::array<TileFn, kChannels>, kTaps>;
 
 template <int Lanes, int Taps, int Channels>
@@ -123,29 +135,31 @@ constexpr TileTable tile_table(std::index_sequence<T...>) {
 template <int Lanes>
 constexpr TileTable kTiles = tile_table<Lanes>(std::make_index_sequence<kTaps>());
 
-/// diff_bias[c] += the sum of channel c over `blocks`.
+/// total[c] = the sum of channel c over `rows`, or adds it.
 template <int Lanes>
-void bias_sums(const WeightsJob& job, base::Range channels, base::Range blocks, float* total) {
+void bias_sums(const WeightsJob& job, base::Range channels, base::Range rows, bool add, float* total) {
   const hn::FixedTag<float, Lanes> d;
   for (int64_t c = channels.begin; c < channels.end; ++c) {
     auto a = hn::Zero(d);
     auto b = hn::Zero(d);
     auto e = hn::Zero(d);
     auto f = hn::Zero(d);
-    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+    for_blocks(job, rows, [&](int64_t block, base::Range of_block) HWY_ATTR {
       const float* diff = job.diff_dst + (block * job.dst_channels + c) * job.dst_plane * Lanes;
-      int64_t i = 0;
-      for (; i + 4 <= job.dst_plane; i += 4) {
+      int64_t i = of_block.begin * job.dst_width;
+      const int64_t end = of_block.end * job.dst_width;
+      for (; i + 4 <= end; i += 4) {
         a = hn::Add(a, hn::LoadU(d, diff + i * Lanes));
         b = hn::Add(b, hn::LoadU(d, diff + (i + 1) * Lanes));
         e = hn::Add(e, hn::LoadU(d, diff + (i + 2) * Lanes));
         f = hn::Add(f, hn::LoadU(d, diff + (i + 3) * Lanes));
       }
-      for (; i < job.dst_plane; ++i) a = hn::Add(a, hn::LoadU(d, diff + i * Lanes));
-    }
+      for (; i < end; ++i) a = hn::Add(a, hn::LoadU(d, diff + i * Lanes));
+    });
     HWY_ALIGN float sums[4];
     hn::Store(sum_lanes4(d, a, b, e, f), hn::FixedTag<float, 4>(), sums);
-    total[c] += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    total[c] = add ? total[c] + sum : sum;
   }
 }
 
@@ -171,27 +185,44 @@ struct Tiling {
   int64_t count;
 };
 
-/// Computes a thread's share of the weights over its blocks, a few blocks at a time so that they stay in cache.
+/// Computes the tiles [begin, end) of one strip, a group of rows after the other. The first tile of each range of
+/// channels brings its biases.
 template <int Lanes>
-void weights_share(const WeightsJob& job, const WeightsShare& share) {
-  const Tiling tiling(job);
-  const base::Range mine = base::share(tiling.count, share.tile_part, share.tile_parts);
-  const base::Range biases = base::share(job.dst_channels, share.tile_part, share.tile_parts);
-  for (int64_t begin = share.blocks.begin; begin < share.blocks.end; begin += job.group) {
-    const base::Range blocks{begin, std::min(begin + job.group, share.blocks.end)};
-    if (share.diff_bias != nullptr) bias_sums<Lanes>(job, biases, blocks, share.diff_bias);
-    for (int64_t i = mine.begin; i < mine.end; ++i) {
+void strip_tiles(const WeightsJob& job, const Tiling& tiling, int strip, base::Range tiles, const WeightsSums& sums) {
+  const base::Range rows = base::share(job.rows, strip, job.strips);
+  float* weights = sums.weights + strip * sums.stride;
+  for (int64_t begin = rows.begin; begin < rows.end; begin += job.group) {
+    const base::Range group{begin, std::min(begin + job.group, rows.end)};
+    const bool add = begin > rows.begin;
+    for (int64_t i = tiles.begin; i < tiles.end; ++i) {
       const Tile tile = tiling.tile(job, i);
-      kTiles<Lanes>[tile.taps.size() - 1][tile.channels.size() - 1](job, tile, blocks, share.diff_weights);
+      const bool first = tile.src_channel == 0 && tile.kernel_row == 0 && tile.taps.begin == 0;
+      if (first && sums.biases != nullptr) {
+        bias_sums<Lanes>(job, tile.channels, group, add, sums.biases + strip * sums.stride);
+      }
+      kTiles<Lanes>[tile.taps.size() - 1][tile.channels.size() - 1](job, tile, group, add, weights);
     }
   }
 }
 
-void conv_weights(const WeightsJob& job, const WeightsShare& share) {
+/// Computes a thread's share of the pairs of strip and tile.
+template <int Lanes>
+void weights_share(const WeightsJob& job, const WeightsSums& sums, int thread, int threads) {
+  const Tiling tiling(job);
+  const base::Range mine = base::aligned_share(job.strips * tiling.count, thread, threads);
+  for (int64_t i = mine.begin; i < mine.end;) {
+    const int64_t tile = i % tiling.count;
+    const int64_t end = std::min(tiling.count, tile + mine.end - i);
+    strip_tiles<Lanes>(job, tiling, static_cast<int>(i / tiling.count), {tile, end}, sums);
+    i += end - tile;
+  }
+}
+
+void conv_weights(const WeightsJob& job, const WeightsSums& sums, int thread, int threads) {
 #if HWY_TARGET == HWY_AVX3
-  if (job.lanes == 16) return weights_share<16>(job, share);
+  if (job.lanes == 16) return weights_share<16>(job, sums, thread, threads);
 #endif
-  weights_share<std::min(kLanes, 8)>(job, share);
+  weights_share<std::min(kLanes, 8)>(job, sums, thread, threads);
 }
 
 }  // namespace
@@ -211,20 +242,27 @@ constexpr int64_t kGrain = 100'000;
 /// Bytes of src and diff_dst that may be read repeatedly.
 constexpr int64_t kCacheBytes = 400'000;
 
+/// The most strips, and the least positions of a strip: adding up the lanes of its sums must not matter.
+constexpr int64_t kStrips = 16;
+constexpr int64_t kPositions = 192;
+
+/// Additions of strips for which one more thread pays off.
+constexpr int64_t kSumGrain = 2'048;
+
 int64_t weights_size(const BatchConv& conv) {
   return conv.out_channels * conv.in_channels * conv.window.kernel_height * conv.window.kernel_width;
 }
 
-base::Split split_of(const BatchConv& conv, int threads) {
-  const int64_t work = weights_size(conv) * conv.out_height() * conv.out_width() * conv.batch;
-  return base::split_for(work, kGrain, threads);
+int strips_of(const BatchConv& conv) {
+  const int64_t rows = batch_blocks(conv.batch, conv.lanes) * conv.out_height();
+  const int64_t fitting = std::min(rows * conv.out_width() / kPositions, kStrips);
+  return static_cast<int>(std::max<int64_t>(std::min(fitting, rows), 1));
 }
 
-/// Returns true if threads split the blocks, each with its own sums, which they do if blocks divide well. Otherwise
-/// they split the weights.
-bool splits_blocks(const BatchConv& conv, int threads) {
-  const int64_t blocks = batch_blocks(conv.batch, conv.lanes);
-  return threads > 1 && (blocks % threads == 0 || blocks >= 8 * threads);
+/// Returns the floats from one strip's sums to the next one's: whole cache lines.
+int64_t strip_size(const BatchConv& conv) {
+  constexpr int64_t kLine = 16;
+  return (weights_size(conv) + conv.out_channels + kLine - 1) / kLine * kLine;
 }
 
 WeightsJob make_job(const BatchConv& conv, const float* src, const float* diff_dst) {
@@ -244,49 +282,54 @@ WeightsJob make_job(const BatchConv& conv, const float* src, const float* diff_d
   job.stride = conv.window.stride_width;
   job.pad_top = conv.window.pad_top;
   job.pad_left = conv.window.pad_left;
-  const int64_t block_bytes = (job.src_channels * job.src_plane + job.dst_channels * job.dst_plane) * job.lanes * 4;
-  job.group = std::clamp<int64_t>(kCacheBytes / std::max<int64_t>(block_bytes, 1), 1, 64);
+  job.rows = batch_blocks(conv.batch, conv.lanes) * job.dst_height;
+  job.strips = strips_of(conv);
+  const int64_t src_row = job.src_channels * job.stride_rows * job.src_width;
+  const int64_t row_bytes = (src_row + job.dst_channels * job.dst_width) * job.lanes * 4;
+  job.group = std::max(kCacheBytes / std::max<int64_t>(row_bytes, 1), int64_t{1});
   job.src = src;
   job.diff_dst = diff_dst;
   return job;
 }
 
+/// total[i] = the sum of value i of all strips, in order.
+void add_strips(const float* strips, int count, int64_t stride, int64_t size, float* total, int threads) {
+  base::parallel(base::split_for(size * count, kSumGrain, threads), [&](int thread, int parts) {
+    const base::Range mine = base::share(size, thread, parts, 16);
+    std::copy_n(strips + mine.begin, mine.size(), total + mine.begin);
+    for (int strip = 1; strip < count; ++strip) {
+      const float* values = strips + strip * stride;
+      for (int64_t i = mine.begin; i < mine.end; ++i) total[i] += values[i];
+    }
+  });
+}
+
 }  // namespace
 
-int64_t batch_conv_scratch(const BatchConv& conv, ConvPass pass, int threads) {
-  if (pass != ConvPass::backward_weights) return 0;
-  const int count = split_of(conv, threads).parts;
-  return splits_blocks(conv, count) ? (count - 1) * (weights_size(conv) + conv.out_channels) : 0;
+int64_t batch_conv_scratch(const BatchConv& conv, ConvPass pass, int /*threads*/) {
+  const int strips = strips_of(conv);
+  return pass == ConvPass::backward_weights && strips > 1 ? strips * strip_size(conv) : 0;
 }
 
 void batch_conv_backward_weights(const BatchConv& conv, const float* src, const float* diff_dst, float* diff_weights,
                                  float* diff_bias, float* scratch, int threads) {
   const WeightsJob job = make_job(conv, src, diff_dst);
-  const int64_t blocks = batch_blocks(conv.batch, conv.lanes);
   const int64_t size = weights_size(conv);
-  const int64_t stride = size + conv.out_channels;
-  const base::Split split = split_of(conv, threads);
-  const bool by_blocks = splits_blocks(conv, split.parts);
-  std::fill_n(diff_weights, size, 0.0F);
-  if (diff_bias != nullptr) std::fill_n(diff_bias, conv.out_channels, 0.0F);
-  base::parallel(split, [&](int thread, int parts) {
-    WeightsShare share{{0, blocks}, thread, parts, diff_weights, diff_bias};
-    if (by_blocks) {
-      share = {base::share(blocks, thread, parts), 0, 1, diff_weights, diff_bias};
-      if (thread > 0) {
-        share.diff_weights = scratch + (thread - 1) * stride;
-        if (diff_bias != nullptr) share.diff_bias = share.diff_weights + size;
-        std::fill_n(share.diff_weights, stride, 0.0F);
-      }
-    }
-    HWY_DYNAMIC_DISPATCH(conv_weights)(job, share);
-  });
-  if (!by_blocks) return;
-  for (int thread = 1; thread < split.parts; ++thread) {
-    const float* partial = scratch + (thread - 1) * stride;
-    for (int64_t i = 0; i < size; ++i) diff_weights[i] += partial[i];
-    for (int64_t i = 0; i < conv.out_channels && diff_bias != nullptr; ++i) diff_bias[i] += partial[size + i];
+  const bool one = job.strips == 1;
+  WeightsSums sums{one ? diff_weights : scratch, diff_bias, one ? 0 : strip_size(conv)};
+  if (!one && diff_bias != nullptr) sums.biases = scratch + size;
+  if (job.rows == 0 || job.dst_width == 0) {
+    std::fill_n(diff_weights, size, 0.0F);
+    if (diff_bias != nullptr) std::fill_n(diff_bias, conv.out_channels, 0.0F);
+    return;
   }
+  const int64_t work = size * conv.out_height() * conv.out_width() * conv.batch;
+  base::parallel(base::split_for(work, kGrain, threads), [&](int thread, int parts) {
+    HWY_DYNAMIC_DISPATCH(conv_weights)(job, sums, thread, parts);
+  });
+  if (one) return;
+  add_strips(sums.weights, job.strips, sums.stride, size, diff_weights, threads);
+  if (diff_bias != nullptr) add_strips(sums.biases, job.strips, sums.stride, conv.out_channels, diff_bias, threads);
 }
 
 }  // namespace lockstep::backend::cpu

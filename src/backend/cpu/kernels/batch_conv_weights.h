@@ -25,7 +25,9 @@ struct WeightsJob {
   int64_t stride = 1;  ///< stride of columns
   int64_t pad_top = 0;
   int64_t pad_left = 0;
-  int64_t group = 1;  ///< blocks processed together
+  int64_t rows = 0;   ///< rows of diff_dst in all blocks
+  int64_t group = 1;  ///< rows processed together, so that they stay in cache
+  int strips = 1;     ///< strips of rows, each with sums of its own
   const float* src = nullptr;
   const float* diff_dst = nullptr;
 
@@ -54,13 +56,12 @@ struct WeightsJob {
   }
 };
 
-/// The blocks and the part of the weights that a thread sums, and the destination (zeroed before).
-struct WeightsShare {
-  base::Range blocks;
-  int tile_part = 0;
-  int tile_parts = 1;
-  float* diff_weights = nullptr;
-  float* diff_bias = nullptr;
+/// Where the sums of the strips go: strip s has its weights at `weights + s * stride`, and its biases, unless `biases`
+/// is null, at `biases + s * stride`.
+struct WeightsSums {
+  float* weights = nullptr;
+  float* biases = nullptr;
+  int64_t stride = 0;
 };
 
 }  // namespace lockstep::backend::cpu

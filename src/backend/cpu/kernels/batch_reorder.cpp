@@ -1,7 +1,7 @@
 #include "backend/cpu/kernels/batch_reorder.h"
 
 #include "backend/cpu/kernels/batch_layout.h"
-#include "base/parallel.h"
+#include "base/loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/batch_reorder.cpp"
@@ -18,7 +18,7 @@ namespace {
 template <int Lanes, class Fn>
 HWY_INLINE void for_squares(int64_t batch, int64_t rest, int thread, int threads, Fn fn) {
   const int64_t squares = (rest + Lanes - 1) / Lanes;
-  const base::Range mine = base::share(batch_blocks(batch, Lanes) * squares, thread, threads);
+  const base::Range mine = base::aligned_share(batch_blocks(batch, Lanes) * squares, thread, threads);
   for (int64_t i = mine.begin; i < mine.end; ++i) {
     const int64_t first = i % squares * Lanes;
     fn(i / squares, first, std::min<int64_t>(Lanes, rest - first));
@@ -99,7 +99,7 @@ struct Square {
 template <class Fn>
 HWY_INLINE void for_blocked_squares(const BothBlocked& s, int thread, int threads, Fn fn) {
   const int64_t channel_blocks = (s.channels + s.block - 1) / s.block;
-  const base::Range mine = base::share(batch_blocks(s.batch, s.lanes) * channel_blocks, thread, threads);
+  const base::Range mine = base::aligned_share(batch_blocks(s.batch, s.lanes) * channel_blocks, thread, threads);
   for (int64_t i = mine.begin; i < mine.end; ++i) {
     const int64_t image = i / channel_blocks * s.lanes;
     const int64_t channel = i % channel_blocks * s.block;

@@ -1,6 +1,7 @@
 // Products with vectors along n: tiles of rows x vectors of C are summed in registers, reading B in vectors and A as
 // broadcast scalars. A transposed B is first turned into panels [k][vectors of a tile], zero-padded.
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "backend/cpu/kernels/gemm_parts.h"
@@ -198,17 +199,65 @@ bool splits_vectors(const GemmJob& job, int64_t vectors, int threads) {
   return vectors >= threads && (s.ldc % kLine == 0 || s.m < kLine * threads);
 }
 
+/// Threads that share the rows of C, and those that share its columns.
+struct Grid {
+  int rows = 1;
+  int columns = 1;
+};
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Returns the estimated cycles of the slowest thread of a grid: its multiplications, the panels of B that it reads and
+/// perhaps packs, its rows of A, and the lines of C that it shares with its neighbours. B is mostly weights that other
+/// cores have just updated.
+double cycles(const GemmJob& job, Grid grid) {
+  constexpr double kLineRead = 12;
+  constexpr double kPack = 5;
+  constexpr double kLineShared = 100;
+  constexpr double kLatency = 4;
+  const Gemm& s = job.shape;
+  const auto rows = static_cast<double>(ceil_div(s.m, grid.rows));
+  const auto vectors = static_cast<double>(ceil_div(ceil_div(s.n, kLanes), grid.columns));
+  const double tiles = std::ceil(rows / kRows) * std::ceil(vectors / kVectors);
+  const double each = std::max(rows * vectors / tiles / 2, kLatency);
+  const double lines = static_cast<double>(s.k * kLanes) / kLine;
+  double total = tiles * each * static_cast<double>(s.k) + (vectors + rows / kLanes) * lines * kLineRead;
+  if (job.plan == GemmPlan::packed_panels) total += vectors * static_cast<double>(s.k) * kPack;
+  if (grid.columns > 1 && s.ldc % kLine != 0) total += 2 * rows * kLineShared;
+  return total;
+}
+
+/// Returns the grid with the best estimate, of those with 1, 2, 3, 4, 6, 8, 12... threads along the columns. Up to two
+/// threads split C one way.
+Grid grid_of(const GemmJob& job, int64_t vectors, int threads) {
+  Grid best = splits_vectors(job, vectors, threads) ? Grid{1, threads} : Grid{threads, 1};
+  if (threads <= 2) return best;
+  double least = cycles(job, best);
+  for (int power = 1; power <= std::min<int64_t>(threads, vectors); power *= 2) {
+    for (const int columns : {power, 3 * power / 2}) {
+      const Grid grid{static_cast<int>(std::min<int64_t>(threads / columns, job.shape.m)), columns};
+      const double estimate = columns <= threads ? cycles(job, grid) : least;
+      if (estimate >= least) continue;
+      least = estimate;
+      best = grid;
+    }
+  }
+  return best;
+}
+
 /// Computes a thread's share of C.
 void panels(const GemmJob& job, int thread, int threads) {
   const Gemm& s = job.shape;
-  const int64_t all = (s.n + kLanes - 1) / kLanes;
-  const bool by_vectors = splits_vectors(job, all, threads);
-  const base::Range rows = by_vectors ? base::Range{0, s.m} : base::share(s.m, thread, threads);
-  const base::Range vectors = by_vectors ? base::share(all, thread, threads, kLine / kLanes) : base::Range{0, all};
+  const int64_t all = ceil_div(s.n, kLanes);
+  const Grid grid = grid_of(job, all, threads);
+  if (thread >= grid.rows * grid.columns) return;
+  // Neighbouring threads have neighbouring rows, as in loops over rows.
+  const base::Range rows = base::share(s.m, thread / grid.columns, grid.rows);
+  const base::Range vectors = base::share(all, thread % grid.columns, grid.columns, kLine / kLanes);
   if (rows.size() == 0 || vectors.size() == 0) return;
   const bool packed = job.plan == GemmPlan::packed_panels;
   float* scratch = packed ? job.scratch + thread * kVectors * kLanes * s.k : nullptr;
-  const auto parts = static_cast<int>((vectors.size() + kVectors - 1) / kVectors);
+  const auto parts = static_cast<int>(ceil_div(vectors.size(), kVectors));
   for (int part = 0; part < parts; ++part) {
     base::Range panel = base::share(vectors.size(), part, parts);
     panel = {panel.begin + vectors.begin, panel.end + vectors.begin};

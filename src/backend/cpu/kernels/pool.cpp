@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/parallel.h"
+#include "base/loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/pool.cpp"
@@ -163,44 +163,51 @@ void average_plane_backward(D d, const Pool& pool, const float* diff_dst, float*
   });
 }
 
-/// Calls fn(vector tag, offset of src, offset of dst) for a thread's share of the planes.
+/// Calls fn(vector tag, offset of src, offset of dst) for a thread's share of the strips: the same strips of all
+/// channels of an image, as in the convolutions around.
 template <int Lanes, class Fn>
-void for_planes(const Pool& pool, int thread, int threads, Fn fn) {
-  const base::Range mine = base::share(pool.planes, thread, threads);
+void for_strips(const Strips& strips, int thread, int threads, Fn fn) {
+  const Pool& pool = strips.pool;
+  const base::Range mine = base::aligned_share(pool.planes / pool.channels * strips.each, thread, threads);
   const int64_t src = pool.in_height * pool.in_width * Lanes;
   const int64_t dst = pool.out_height() * pool.out_width() * Lanes;
-  for (int64_t i = mine.begin; i < mine.end; ++i) fn(hn::FixedTag<float, Lanes>(), i * src, i * dst);
+  for (int64_t i = mine.begin; i < mine.end; ++i) {
+    for (int64_t channel = 0; channel < pool.channels; ++channel) {
+      const int64_t strip = (i / strips.each * pool.channels + channel) * strips.each + i % strips.each;
+      fn(hn::FixedTag<float, Lanes>(), strip * src, strip * dst);
+    }
+  }
 }
 
 template <class Fn>
-void with_lanes(const Pool& pool, int thread, int threads, Fn fn) {
-  if (pool.lanes == 1) return for_planes<1>(pool, thread, threads, fn);
+void with_lanes(const Strips& strips, int thread, int threads, Fn fn) {
+  if (strips.pool.lanes == 1) return for_strips<1>(strips, thread, threads, fn);
 #if HWY_TARGET == HWY_AVX3
-  if (pool.lanes == 16) return for_planes<16>(pool, thread, threads, fn);
+  if (strips.pool.lanes == 16) return for_strips<16>(strips, thread, threads, fn);
 #endif
-  for_planes<std::min(kLanes, 8)>(pool, thread, threads, fn);
+  for_strips<std::min(kLanes, 8)>(strips, thread, threads, fn);
 }
 
-void max_share(const Pool& pool, const float* src, float* dst, int thread, int threads) {
-  with_lanes(pool, thread, threads,
-             [&](auto d, int64_t in, int64_t out) HWY_ATTR { max_plane(d, pool, src + in, dst + out); });
+void max_share(const Strips& strips, const float* src, float* dst, int thread, int threads) {
+  with_lanes(strips, thread, threads,
+             [&](auto d, int64_t in, int64_t out) HWY_ATTR { max_plane(d, strips.pool, src + in, dst + out); });
 }
 
-void max_backward_share(const Pool& pool, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
-                        int thread, int threads) {
-  with_lanes(pool, thread, threads, [&](auto d, int64_t in, int64_t out) HWY_ATTR {
-    max_plane_backward(d, pool, src + in, diff_dst + out, diff_src + in, through_relu);
+void max_backward_share(const Strips& strips, const float* src, const float* diff_dst, float* diff_src,
+                        bool through_relu, int thread, int threads) {
+  with_lanes(strips, thread, threads, [&](auto d, int64_t in, int64_t out) HWY_ATTR {
+    max_plane_backward(d, strips.pool, src + in, diff_dst + out, diff_src + in, through_relu);
   });
 }
 
-void average_share(const Pool& pool, const float* src, float* dst, int thread, int threads) {
-  with_lanes(pool, thread, threads,
-             [&](auto d, int64_t in, int64_t out) HWY_ATTR { average_plane(d, pool, src + in, dst + out); });
+void average_share(const Strips& strips, const float* src, float* dst, int thread, int threads) {
+  with_lanes(strips, thread, threads,
+             [&](auto d, int64_t in, int64_t out) HWY_ATTR { average_plane(d, strips.pool, src + in, dst + out); });
 }
 
-void average_backward_share(const Pool& pool, const float* diff_dst, float* diff_src, int thread, int threads) {
-  with_lanes(pool, thread, threads, [&](auto d, int64_t in, int64_t out) HWY_ATTR {
-    average_plane_backward(d, pool, diff_dst + out, diff_src + in);
+void average_backward_share(const Strips& strips, const float* diff_dst, float* diff_src, int thread, int threads) {
+  with_lanes(strips, thread, threads, [&](auto d, int64_t in, int64_t out) HWY_ATTR {
+    average_plane_backward(d, strips.pool, diff_dst + out, diff_src + in);
   });
 }
 
@@ -218,49 +225,57 @@ HWY_EXPORT(max_backward_share);
 HWY_EXPORT(average_share);
 HWY_EXPORT(average_backward_share);
 
-/// Vectors read for which one more thread pays off: a few microseconds, as a parallel region of 16 threads costs.
-constexpr int64_t kGrain = 1'000;
+/// Vectors read for which one more thread pays off: about as long as a loop of many threads takes to start. No more,
+/// because the threads that wrote an image have it in their caches.
+constexpr int64_t kGrain = 300;
 
-/// Exact tiles cut into planes of one row of windows, which threads share more evenly.
-Pool by_rows(Pool pool) {
-  if (pool.tiles_exactly(2)) {
-    pool.planes *= pool.out_height();
-    pool.in_height = 2;
-  }
-  return pool;
+Strips whole_planes(Pool pool) {
+  pool.channels = 1;
+  return {pool, 1};
 }
 
-base::Split split_of(const Pool& pool, int threads) {
+/// Exact tiles are cut into strips of one row of windows, which threads share more evenly.
+Strips strips_of(Pool pool) {
+  if (!pool.tiles_exactly(2)) return whole_planes(pool);
+  const int64_t rows = pool.out_height();
+  pool.in_height = 2;
+  return {pool, rows};
+}
+
+base::Split split_of(const Strips& strips, int threads) {
+  const Pool& pool = strips.pool;
   const int64_t reads = pool.out_height() * pool.out_width() * pool.window.kernel_height * pool.window.kernel_width;
-  return base::split_for(pool.planes * reads, kGrain, threads);
+  return base::split_for(pool.planes * strips.each * reads, kGrain, threads);
 }
 
 }  // namespace
 
-void max_pool(const Pool& planes, const float* src, float* dst, int threads) {
-  const Pool pool = by_rows(planes);
-  base::parallel(split_of(pool, threads), [&](int thread, int count) {
-    HWY_DYNAMIC_DISPATCH(max_share)(pool, src, dst, thread, count);
+void max_pool(const Pool& pool, const float* src, float* dst, int threads) {
+  const Strips strips = strips_of(pool);
+  base::parallel(split_of(strips, threads), [&](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(max_share)(strips, src, dst, thread, count);
   });
 }
 
-void max_pool_backward(const Pool& planes, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
+void max_pool_backward(const Pool& pool, const float* src, const float* diff_dst, float* diff_src, bool through_relu,
                        int threads) {
-  const Pool pool = by_rows(planes);
-  base::parallel(split_of(pool, threads), [&](int thread, int count) {
-    HWY_DYNAMIC_DISPATCH(max_backward_share)(pool, src, diff_dst, diff_src, through_relu, thread, count);
+  const Strips strips = strips_of(pool);
+  base::parallel(split_of(strips, threads), [&](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(max_backward_share)(strips, src, diff_dst, diff_src, through_relu, thread, count);
   });
 }
 
 void average_pool(const Pool& pool, const float* src, float* dst, int threads) {
-  base::parallel(split_of(pool, threads), [&](int thread, int count) {
-    HWY_DYNAMIC_DISPATCH(average_share)(pool, src, dst, thread, count);
+  const Strips strips = whole_planes(pool);
+  base::parallel(split_of(strips, threads), [&](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(average_share)(strips, src, dst, thread, count);
   });
 }
 
 void average_pool_backward(const Pool& pool, const float* diff_dst, float* diff_src, int threads) {
-  base::parallel(split_of(pool, threads), [&](int thread, int count) {
-    HWY_DYNAMIC_DISPATCH(average_backward_share)(pool, diff_dst, diff_src, thread, count);
+  const Strips strips = whole_planes(pool);
+  base::parallel(split_of(strips, threads), [&](int thread, int count) {
+    HWY_DYNAMIC_DISPATCH(average_backward_share)(strips, diff_dst, diff_src, thread, count);
   });
 }
 

@@ -17,6 +17,7 @@ struct Pool {
   int64_t in_height = 0;
   int64_t in_width = 0;
   Window2d window;
+  int64_t channels = 1;  ///< neighbouring planes of the same images; divides `planes`
 
   [[nodiscard]] int64_t out_height() const { return window.out_height(in_height); }
   [[nodiscard]] int64_t out_width() const { return window.out_width(in_width); }
@@ -26,6 +27,12 @@ struct Pool {
            window.stride_width == kernel && window.pad_top == 0 && window.pad_left == 0 &&
            in_height == out_height() * kernel && in_width == out_width() * kernel;
   }
+};
+
+/// Planes cut into strips of equal height, for threads to share; `pool` is the pool of one strip.
+struct Strips {
+  Pool pool;
+  int64_t each = 1;  ///< strips of a plane
 };
 
 void max_pool(const Pool& pool, const float* src, float* dst, int threads);
