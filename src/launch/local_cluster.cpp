@@ -9,9 +9,9 @@
 #include <memory>
 #include <optional>
 
+#include "base/cpu_quota.h"
 #include "base/file.h"
 #include "base/own_program.h"
-#include "base/parallel.h"
 #include "cluster/cluster_file.h"
 #include "cluster/launcher_environment.h"
 #include "data/catalog.h"
@@ -160,7 +160,7 @@ int64_t threads_wanted(const settings::Configuration& configuration, const setti
   const bool stands = settings.resume.empty() || configuration.given("threads") || same_workers(settings, run_dir);
   if (stands) return settings.threads;
   if (!settings.emulate.empty()) return 0;
-  return std::min<int64_t>(settings.threads, share_cores(base::available_cores(), spec, 0).worker_threads);
+  return std::min<int64_t>(settings.threads, share_cores(base::useful_threads(), spec, 0).worker_threads);
 }
 
 launch::LocalJob make_job(const settings::Configuration& configuration, const settings::Settings& settings,
@@ -173,7 +173,7 @@ launch::LocalJob make_job(const settings::Configuration& configuration, const se
   if (places.nodes() != nullptr) job.words.emplace_back("--insecure");
   job.cluster_file = run_dir + "/cluster.yaml";
   const int64_t threads = threads_wanted(configuration, settings, cluster.spec, run_dir);
-  job.shares = launch::share_cores(base::available_cores(), cluster.spec, static_cast<int>(threads));
+  job.shares = launch::share_cores(base::useful_threads(), cluster.spec, static_cast<int>(threads));
   if (places.limited()) job.shares.all_fit = false;  // spinning would use up the quota
   if (places.nodes() != nullptr && threads == 0) {
     job.threads = threads_on(*places.nodes(), cluster);

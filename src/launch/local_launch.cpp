@@ -29,7 +29,8 @@ CoreShares share_cores(int cores, const cluster::Spec& spec, int threads) {
   shares.worker_threads = threads > 0 ? threads : std::max(1, cores / members);
   const int others = static_cast<int>(spec.tasks().size()) - static_cast<int>(spec.members().size());
   shares.all_fit = members * shares.worker_threads + others <= cores;
-  shares.none_left = others == 0 && members * shares.worker_threads == cores;
+  const bool alike = members > 1 && cores % members == 0;
+  shares.apart = others == 0 && shares.all_fit && (alike || members * shares.worker_threads == cores);
   return shares;
 }
 
@@ -57,7 +58,7 @@ std::vector<RoleProcess> local_roles(const LocalJob& job) {
     command.argv.insert(command.argv.end(),
                         {"--cluster=" + job.cluster_file, "--task=" + task.str(), "--report=json",
                          fmt::format("--threads={}", threads_of(job, task)), "--wait-policy=" + waits_of(job)});
-    if (job.shares.all_fit && job.shares.none_left) {
+    if (job.shares.all_fit && job.shares.apart) {
       command.cores = base::share_of_cores(job.spec.member_index(task), static_cast<int>(job.spec.members().size()));
     }
     command.environment = {{"TF_CONFIG", ""}};  // the cluster is given above

@@ -17,7 +17,7 @@ std::string cluster_yaml(const cluster::Spec& spec);
 struct CoreShares {
   int worker_threads = 1;  ///< threads of the chief and each worker; all other roles have one
   bool all_fit = false;    ///< each thread of each role has a core, so waiting threads may spin
-  bool none_left = false;  ///< the members use all cores, so each is kept to its own
+  bool apart = false;      ///< each member is kept to its own cores, as all have as many and nobody else needs one
 };
 /// `threads`: the user's choice per worker; 0: share the cores equally
 CoreShares share_cores(int cores, const cluster::Spec& spec, int threads = 0);

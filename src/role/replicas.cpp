@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "allreduce/static_membership.h"
+#include "base/cpu_quota.h"
 #include "base/parallel.h"
 #include "collective/in_process.h"
 #include "lockstep/error.h"
@@ -19,7 +20,7 @@ constexpr std::chrono::microseconds kSpinInProcess{50};
 collective::GroupOptions group_options(const settings::Settings& settings) {
   collective::GroupOptions options;
   options.deadline = collective::Seconds(settings.patience);
-  const bool fits = settings.threads * settings.replicas <= base::available_cores();
+  const bool fits = threads_per_replica(settings) * settings.replicas <= base::useful_threads();
   if (fits && settings.wait_policy != settings::IdleThreads::block) options.spin = kSpinInProcess;
   return options;
 }
@@ -28,7 +29,7 @@ collective::GroupOptions group_options(const settings::Settings& settings) {
 
 int threads_per_replica(const settings::Settings& settings) {
   if (settings.threads > 0) return static_cast<int>(settings.threads);
-  return std::max(1, base::available_cores() / static_cast<int>(settings.replicas));
+  return std::max(1, base::useful_threads() / static_cast<int>(settings.replicas));
 }
 
 int64_t batch_per_replica(const settings::Settings& settings) {
@@ -50,8 +51,9 @@ Replicas::Replicas(const settings::Settings& settings, const nn::ModelDef& model
   }
   errors_.resize(group_.size());
   cores_.resize(group_.size());
-  // OpenMP's threads outlive the training, and would stay bound to their cores.
-  if (settings.threads != 1 || settings.replicas != base::available_cores()) return;
+  // Each keeps to cores of its own: its threads meet every few microseconds, and find each other's data in their
+  // caches.
+  if (threads_per_replica(settings) * count > base::available_cores()) return;
   for (int replica = 0; replica < count; ++replica) {
     cores_[static_cast<size_t>(replica)] = base::share_of_cores(replica, count);
   }

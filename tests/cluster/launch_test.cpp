@@ -73,6 +73,20 @@ TEST(LocalLaunch, MembersThatTakeAllCoresAreEachKeptToTheirOwn) {
   EXPECT_TRUE(launch::local_roles(job)[0].command.cores.empty()) << "more threads than cores";
 }
 
+TEST(LocalLaunch, MembersAreKeptApartWhereAllHaveAsManyCores) {
+  Spec members;
+  members.workers.resize(4);
+  EXPECT_TRUE(launch::share_cores(16, members, 4).apart);
+  EXPECT_TRUE(launch::share_cores(16, members, 3).apart) << "a core each is left for their other threads";
+  EXPECT_FALSE(launch::share_cores(18, members, 4).apart) << "two would have more than the others";
+  EXPECT_FALSE(launch::share_cores(16, members, 5).apart) << "more threads than cores";
+  members.ps.resize(1);
+  EXPECT_FALSE(launch::share_cores(16, members, 3).apart) << "the server needs cores, too";
+  members.workers.resize(1);
+  members.ps.clear();
+  EXPECT_FALSE(launch::share_cores(16, members, 3).apart) << "one process may move";
+}
+
 TEST(LocalLaunch, EveryRoleIsTheSameProgramWithItsTask) {
   const launch::LocalJob job{small(), "/proc/self/exe", "lockstep", {"train", "lr"}, "c.yaml", {4, true}};
   const std::vector<launch::RoleProcess> roles = launch::local_roles(job);
