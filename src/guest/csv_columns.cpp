@@ -53,7 +53,7 @@ double number_in(const std::string& cell, const std::string& column) {
   return value;
 }
 
-std::vector<size_t> places_of(const std::vector<std::string>& names, const std::vector<std::string>& header) {
+std::vector<size_t> columns_at(const std::vector<std::string>& names, const std::vector<std::string>& header) {
   std::vector<size_t> places;
   for (const std::string& name : names) {
     const auto found = std::find(header.begin(), header.end(), name);
@@ -94,7 +94,7 @@ std::vector<std::vector<double>> parse_columns(std::string_view text, const std:
     try {
       const std::vector<std::string> cells = split_csv(line);
       if (cells_of_header == 0) {
-        places = places_of(names, cells);
+        places = columns_at(names, cells);
         cells_of_header = cells.size();
         continue;
       }
