@@ -8,8 +8,8 @@
 namespace lockstep::allreduce::elastic {
 namespace {
 
-constexpr double kGrace = 2;   ///< seconds to finish a step that another member has finished
-constexpr double kReturn = 3;  ///< seconds, while closing, for a leader whose connection broke to return
+constexpr double kLastStep = 2;  ///< seconds to finish a step that another member has finished
+constexpr double kReturn = 3;    ///< seconds, while closing, for a leader whose connection broke to return
 /// Seconds after its death in which a restarted member may come and should hear of the end.
 constexpr double kReborn = 10;
 /// Seconds after the start in which a late member may come and should hear of the end.
@@ -37,7 +37,7 @@ void Assembly::watch_group(double now) {
     }
     // Messages that it sent before it left or ended may still be in flight.
     if (peer.left_since < 0) peer.left_since = now;
-    if (now - peer.left_since > kGrace) {
+    if (now - peer.left_since > kLastStep) {
       return break_group(fmt::format("{} has left group {}", name(seat.member), group_.number));
     }
   }
