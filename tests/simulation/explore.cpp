@@ -55,6 +55,8 @@ Explored explore(const Suite& suite, uint64_t seed, uint64_t histories) {
   return explored;
 }
 
+uint64_t number_of_flag(const std::string& name, uint64_t otherwise) { return flag("--" + name).value_or(otherwise); }
+
 Choice choice(uint64_t histories) { return {flag("--seed").value_or(1), flag("--histories").value_or(histories)}; }
 
 }  // namespace lockstep::simulation

@@ -48,5 +48,7 @@ struct Choice {
   uint64_t histories = 0;
 };
 Choice choice(uint64_t histories);
+/// Returns the number after --NAME= in the command line, or `otherwise`.
+uint64_t number_of_flag(const std::string& name, uint64_t otherwise);
 
 }  // namespace lockstep::simulation
