@@ -347,6 +347,27 @@ TEST(Relay, WhatWaitsForMembersThatAreCutOffHasABoundInBytes) {
   EXPECT_EQ(std::get<Parcel>(frames.front().second).to, std::vector<int>{4});
 }
 
+TEST(Relay, WhatWaitsForANeighbourIsJoinedAndOnlyTheLatestStatusIsSent) {
+  Relay relay(0, 12);
+  relay.link_up(1, 100);
+  relay.link_up(2, 100);
+  relay.take_frames();
+  for (uint64_t sequence = 1; sequence <= 9; ++sequence) {
+    for (const int member : {4, 5}) relay.take(1, behind_one(member, sequence), 100);
+  }
+  EXPECT_EQ(relay.pending(), std::vector<int>{2});
+  const std::vector<RelayFrame> frames = relay.take_frames(2);
+  ASSERT_EQ(frames.size(), 1U);
+  const std::vector<Sighting>& all = std::get<Sightings>(frames.front()).all;
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].sequence, 9U);
+  EXPECT_EQ(all[1].sequence, 9U);
+  relay.take(1, behind_one(4, 10), 100);
+  relay.take(1, Departures{{{4, 5, "connection closed", false}}}, 100);
+  relay.take(1, behind_one(4, 11), 100);
+  EXPECT_EQ(relay.take_frames(2).size(), 3U) << "the order of coming and going is kept";
+}
+
 TEST(Relay, AParentThatEndsEveryConnectionIsTriedMoreRarely) {
   Relay relay(1, 12);
   double time = 100;

@@ -16,6 +16,7 @@ constexpr double kLookForBetter = 0.5;
 constexpr double kToHangUp = 1;
 constexpr double kTreeHeartbeat = 1;
 constexpr double kTreeSilence = 5;
+constexpr double kLongestWrite = 0.005;
 
 }  // namespace
 
@@ -34,9 +35,26 @@ void ElasticTree::send(int member, ElasticMessage message) {
   world_.send(me_, there.link, packet, [&] { return describe(*packet); });
 }
 
-void ElasticTree::flush() {
-  for (auto& [member, frame] : relay_.take_frames()) {
+void ElasticTree::send_pending(int member) {
+  for (RelayFrame& frame : relay_.take_frames(member)) {
     if (neighbours_.contains(member)) send(member, std::move(frame));
+  }
+}
+
+void ElasticTree::flush() {
+  for (const int member : relay_.pending()) {
+    const auto found = neighbours_.find(member);
+    if (found == neighbours_.end()) {
+      relay_.take_frames(member);
+    } else if (!std::exchange(found->second.writing, true)) {
+      // A link's thread takes a while until it writes.
+      world_.after(me_, world_.random().between(0.0001, kLongestWrite), [this, member, link = found->second.link] {
+        const auto there = neighbours_.find(member);
+        if (there == neighbours_.end() || there->second.link != link) return;
+        there->second.writing = false;
+        send_pending(member);
+      });
+    }
   }
   for (const allreduce::elastic::News& news : relay_.take_news()) owner_.tell(news);
 }
@@ -69,6 +87,7 @@ void ElasticTree::leave_parent() {
   left_ = relay_.parent();
   left_at_ = now();
   if (left_ < 0) return;
+  send_pending(left_);
   relay_.link_down(left_, "", now());
   flush();
   if (neighbours_.contains(left_)) send(left_, RelayFrame(Leaving{false}));
@@ -91,7 +110,7 @@ void ElasticTree::enter(int member, Link link) {
     world_.close(me_, found->second.link);
     end(member, "it connected again");
   }
-  neighbours_[member] = {link, now(), now(), false};
+  neighbours_[member] = {link, now(), now(), false, false};
   links_[link] = member;
   relay_.link_up(member, now());
   flush();
@@ -103,6 +122,7 @@ void ElasticTree::greeted(int member, Link link, uint64_t /*incarnation*/) {
                                             : std::make_shared<const ElasticMessage>(Full{});
   if (room.drop >= 0) {
     neighbours_.at(room.drop).leaves = true;
+    send_pending(room.drop);
     send(room.drop, RelayFrame(Leaving{false}));
     relay_.link_down(room.drop, "", now());
     flush();
@@ -139,6 +159,7 @@ void ElasticTree::take(int member, const RelayFrame& frame) {
       return end(member, leaving->ends ? "connection closed" : "");
     }
     from.leaves = true;
+    send_pending(member);
     relay_.link_down(member, "", now());
     flush();
     return send(member, RelayFrame(Leaving{false}));

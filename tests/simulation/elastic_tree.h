@@ -45,7 +45,8 @@ class ElasticTree {
     Link link = -1;
     double heard = 0;
     double sent = 0;
-    bool leaves = false;  ///< one of the two has asked to end the connection
+    bool leaves = false;   ///< one of the two has asked to end the connection
+    bool writing = false;  ///< what waits for it is sent soon, in one
   };
   /// A connection with a better parent.
   struct Attempt {
@@ -57,6 +58,7 @@ class ElasticTree {
   };
   [[nodiscard]] double now() const { return world_.clock(me_); }
   void send(int member, ElasticMessage message);
+  void send_pending(int member);
   void seek_after(double seconds);
   void fail_attempt(const std::string& why, bool refused);
   void leave_parent();

@@ -132,7 +132,10 @@ class Mesh {
   /// Calls `action` with the relay, sends its frames, and tells the owner its news, in order.
   template <class Action>
   void with_relay(const Action& action);
+  /// Lets the links send what the relay has for them.
   void send_frames() LOCKSTEP_REQUIRES(mutex_);
+  /// Gives a link all that the relay has for it, before this side asks to end it.
+  void hand_over(int peer) LOCKSTEP_REQUIRES(mutex_);
   void pass_on(const News& news);
   [[nodiscard]] static double now();
 

@@ -29,8 +29,19 @@ double Mesh::now() { return std::chrono::duration<double>(wire::Clock::now().tim
 // News and frames of the relay.
 
 void Mesh::send_frames() {
-  for (const auto& [peer, frame] : relay_.take_frames()) {
+  for (const int peer : relay_.pending()) {
     const auto found = links_.find(peer);
+    if (found != links_.end() && found->second != nullptr) {
+      found->second->send_from_source();
+    } else {
+      relay_.take_frames(peer);
+    }
+  }
+}
+
+void Mesh::hand_over(int peer) {
+  const auto found = links_.find(peer);
+  for (const RelayFrame& frame : relay_.take_frames(peer)) {
     if (found != links_.end() && found->second != nullptr) found->second->send(framed(frame));
   }
 }
@@ -115,7 +126,11 @@ void Mesh::leave_parent() {
     old = left_ = relay_.parent();
   }
   if (old < 0) return;
-  with_relay([old](Relay& relay) { relay.link_down(old, "", now()); });
+  with_relay([this, old](Relay& relay) {
+    mutex_.assert_held();
+    hand_over(old);
+    relay.link_down(old, "", now());
+  });
   const base::MutexLock lock(mutex_);
   const auto gone = [this, old] {
     mutex_.assert_held();
@@ -143,6 +158,7 @@ std::string Mesh::why_full(int peer) {
     if (room.drop < 0) return {};
     drop = room.drop;
     dropped_.insert(drop);
+    hand_over(drop);
     if (links_[drop] != nullptr) links_[drop]->send(framed(Leaving{false}));
   }
   with_relay([drop](Relay& relay) { relay.link_down(drop, "", now()); });
@@ -150,7 +166,22 @@ std::string Mesh::why_full(int peer) {
 }
 
 void Mesh::run_tree_link(int peer, uint64_t incarnation, transport::Stream& stream) {
-  PeerLink link(stream, [] { return PeerLink::Outgoing{header(Kind::beat), {}}; });
+  const PeerLink* self = nullptr;
+  const auto frames = [this, peer, &self] {
+    std::vector<PeerLink::Outgoing> all;
+    const base::MutexLock lock(mutex_);
+    const auto found = links_.find(peer);
+    if (found == links_.end() || found->second != self) return all;  // a newer connection has taken its place
+    for (const RelayFrame& frame : relay_.take_frames(peer)) all.push_back(framed(frame));
+    return all;
+  };
+  PeerLink link(
+      stream,
+      [] {
+        return PeerLink::Outgoing{header(Kind::beat), {}};
+      },
+      frames);
+  self = &link;
   enter(peer, link);
   with_relay([peer](Relay& relay) { relay.link_up(peer, now()); });
   const std::string why = read_frames(peer, incarnation, stream, link);
@@ -206,7 +237,11 @@ std::string Mesh::read_frames(int peer, uint64_t incarnation, transport::Stream&
 
 /// Sends a child that has found another parent what is still on the way to it.
 void Mesh::let_go(int peer, transport::Stream& stream, PeerLink& link) {
-  with_relay([peer](Relay& relay) { relay.link_down(peer, "", now()); });
+  with_relay([this, peer](Relay& relay) {
+    mutex_.assert_held();
+    hand_over(peer);
+    relay.link_down(peer, "", now());
+  });
   link.send(framed(Leaving{false}));
   while (!stopping_ && stream.read()) {
   }
@@ -216,6 +251,7 @@ void Mesh::part() {
   const base::MutexLock lock(mutex_);
   parting_ = true;
   for (const auto& [peer, link] : links_) {
+    hand_over(peer);
     if (link != nullptr) link->send(framed(Leaving{true}));
   }
   const auto until = wire::Clock::now() + kToHangUp;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "wire/frames.h"
 
 namespace lockstep::allreduce::elastic {
 
-PeerLink::PeerLink(transport::Stream& stream, std::function<Outgoing()> heartbeat)
-    : stream_(stream), heartbeat_(std::move(heartbeat)), writer_([this] { write_all(); }) {}
+PeerLink::PeerLink(transport::Stream& stream, std::function<Outgoing()> heartbeat, Source source)
+    : stream_(stream), heartbeat_(std::move(heartbeat)), source_(std::move(source)), writer_([this] { write_all(); }) {}
 
 PeerLink::~PeerLink() {
   {
@@ -22,6 +24,12 @@ PeerLink::~PeerLink() {
 void PeerLink::send(Outgoing outgoing) {
   const base::MutexLock lock(mutex_);
   queue_.push_back(std::move(outgoing));
+  wake_.notify_all();
+}
+
+void PeerLink::send_from_source() {
+  const base::MutexLock lock(mutex_);
+  source_has_some_ = true;
   wake_.notify_all();
 }
 
@@ -52,14 +60,19 @@ std::string PeerLink::why() const {
 void PeerLink::write_all() {
   for (;;) {
     std::deque<Outgoing> batch;
+    bool more = false;
     {
       const base::MutexLock lock(mutex_);
       const auto until = wire::Clock::now() + wire::kHeartbeat;
-      while (!ended_ && queue_.empty() && wire::Clock::now() < until) {
+      while (!ended_ && queue_.empty() && !source_has_some_ && wire::Clock::now() < until) {
         wake_.wait_for(mutex_, until - wire::Clock::now());
       }
       if (ended_) return;
       batch.swap(queue_);
+      more = std::exchange(source_has_some_, false);
+    }
+    if (more) {
+      for (Outgoing& outgoing : source_()) batch.push_back(std::move(outgoing));
     }
     if (batch.empty()) batch.push_back(heartbeat_());
     for (const Outgoing& outgoing : batch) {

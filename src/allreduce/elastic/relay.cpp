@@ -34,23 +34,48 @@ Relay::Relay(int me, int members) : me_(me), ancestors_(best_parents(me)), membe
 
 // Output.
 
-/// Frames in a row to one neighbour are joined.
+/// Frames in a row to one neighbour are joined; of several sightings of one member the latest counts.
 void Relay::send(int peer, RelayFrame frame) {
-  const auto last = std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& one) { return one.first == peer; });
-  if (last != frames_.rend() && last->second.index() == frame.index()) {
-    if (auto* const before = std::get_if<Sightings>(&last->second);
+  std::vector<RelayFrame>& pending = frames_[peer];
+  if (!pending.empty() && pending.back().index() == frame.index()) {
+    if (auto* const before = std::get_if<Sightings>(&pending.back());
         before != nullptr && bytes_of(*before) < kMostBytes) {
-      auto& more = std::get<Sightings>(frame).all;
-      before->all.insert(before->all.end(), more.begin(), more.end());
+      for (Sighting& more : std::get<Sightings>(frame).all) {
+        const auto same = std::find_if(before->all.begin(), before->all.end(),
+                                       [&](const Sighting& one) { return one.member == more.member; });
+        same == before->all.end() ? before->all.push_back(std::move(more)) : static_cast<void>(*same = std::move(more));
+      }
       return;
     }
-    if (auto* const before = std::get_if<Departures>(&last->second)) {
+    if (auto* const before = std::get_if<Departures>(&pending.back())) {
       auto& more = std::get<Departures>(frame).all;
       before->all.insert(before->all.end(), more.begin(), more.end());
       return;
     }
   }
-  frames_.emplace_back(peer, std::move(frame));
+  pending.push_back(std::move(frame));
+}
+
+std::vector<int> Relay::pending() const {
+  std::vector<int> peers;
+  for (const auto& [peer, frames] : frames_) peers.push_back(peer);
+  return peers;
+}
+
+std::vector<RelayFrame> Relay::take_frames(int peer) {
+  const auto found = frames_.find(peer);
+  if (found == frames_.end()) return {};
+  std::vector<RelayFrame> frames = std::move(found->second);
+  frames_.erase(found);
+  return frames;
+}
+
+std::vector<std::pair<int, RelayFrame>> Relay::take_frames() {
+  std::vector<std::pair<int, RelayFrame>> all;
+  for (const int peer : pending()) {
+    for (RelayFrame& frame : take_frames(peer)) all.emplace_back(peer, std::move(frame));
+  }
+  return all;
 }
 
 Sighting Relay::sighting_of(int member) const {
@@ -233,8 +258,7 @@ void Relay::link_down(int peer, const std::string& why, double now) {
     parent_ = -1;
     pause_parent(peer, now);
   }
-  frames_.erase(std::remove_if(frames_.begin(), frames_.end(), [&](const auto& one) { return one.first == peer; }),
-                frames_.end());
+  frames_.erase(peer);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     at(member).told.erase(peer);
     withdraw(peer, member, member == peer ? why : "", now);

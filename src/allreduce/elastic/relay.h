@@ -135,7 +135,10 @@ class Relay {
   [[nodiscard]] bool misses(int member) const;
 
   // Pending output; each item is returned once.
-  std::vector<std::pair<int, RelayFrame>> take_frames() { return std::exchange(frames_, {}); }
+  /// Returns the neighbours to whom something is to be sent. What waits longer is sent in fewer frames.
+  [[nodiscard]] std::vector<int> pending() const;
+  std::vector<RelayFrame> take_frames(int peer);
+  std::vector<std::pair<int, RelayFrame>> take_frames();
   std::vector<News> take_news() { return std::exchange(news_, {}); }
 
  private:
@@ -190,7 +193,7 @@ class Relay {
   double began_ = -1;           ///< time of the first look for a parent
   std::deque<Parcel> waiting_;  ///< messages to members that are cut off, in order
   size_t waiting_bytes_ = 0;
-  std::vector<std::pair<int, RelayFrame>> frames_;
+  std::map<int, std::vector<RelayFrame>> frames_;  ///< by neighbour
   std::vector<News> news_;
 };
 
