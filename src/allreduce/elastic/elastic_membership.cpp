@@ -75,6 +75,7 @@ ElasticMembership::Impl::~Impl() {
 void ElasticMembership::Impl::ask_authority(const elastic::Question& question) {
   const auto done = [this](const authority::Answer& answer) {
     act([&](elastic::Assembly& assembly) { assembly.answered(answer, now()); });
+    wake_.notify_all();  // a checkpoint waits for it
   };
   if (question.swap) {
     authority_->swap(question.swap->expected, question.swap->next, done);
