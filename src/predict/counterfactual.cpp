@@ -20,6 +20,7 @@ void free_compute(Training& training) {
 }
 
 void free_cores(Training& training) {
+  training.machine_cores = 0;
   for (const Worker& worker : training.workers) {
     Node& node = training.nodes[worker.node];
     node.quota_period = 0;

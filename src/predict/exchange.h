@@ -22,6 +22,7 @@ struct World {
 
   const Training& training;
   Events events;
+  Machine machine;
   std::deque<NodeCpu> cpus;
   Network network;
   std::vector<WorkerTimes> times;  ///< sums of the counted steps, by worker

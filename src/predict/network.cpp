@@ -10,6 +10,8 @@ namespace {
 constexpr double kLeastChunk = 64 * 1024;
 /// Chunks of a large message: enough to share a link, few enough for a thousand workers.
 constexpr double kChunks = 16;
+/// Chunks of a message that a socket keeps in the queues of links.
+constexpr int kUnderWay = 2;
 /// Speed between processes of one node, through memory.
 constexpr double kInside = 4e9;
 constexpr double kInsideLatency = 10e-6;
@@ -33,31 +35,44 @@ void Network::send(size_t from, size_t to, double bytes, Action arrived) {
     events_.after(kInsideLatency + bytes / kInside, std::move(arrived));
     return;
   }
-  End& end = ends_[from];
-  end.waiting.push_back({to, bytes, std::max(kLeastChunk, bytes / kChunks), std::move(arrived)});
-  if (!end.sending) send_next(from);
+  const double chunk = std::max(kLeastChunk, bytes / kChunks);
+  hand_over(std::make_shared<Message>(Message{from, to, bytes, chunk, 0, std::move(arrived)}));
+}
+
+/// Puts chunks of a message into its sender's queue, as many as may be under way.
+void Network::hand_over(const std::shared_ptr<Message>& message) {
+  End& end = ends_[message->from];
+  do {
+    const double bytes = std::min(message->chunk, message->left);
+    message->left -= bytes;
+    ++message->under_way;
+    end.waiting.push_back({message, bytes});
+  } while (message->left > 0 && message->under_way < kUnderWay);
+  if (!end.sending) send_next(message->from);
 }
 
 void Network::send_next(size_t from) {
   End& end = ends_[from];
   end.sending = !end.waiting.empty();
   if (!end.sending) return;
-  Message message = std::move(end.waiting.front());
+  const Chunk chunk = std::move(end.waiting.front());
   end.waiting.pop_front();
-  const double bytes = std::min(message.chunk, message.left);
-  message.left -= bytes;
   const double began = std::max(events_.now(), end.out.free_at());
-  const double left = end.out.pass(events_.now(), bytes);
-  // The chunk's first byte arrives after the latency of both links, its last one not before it has left.
-  End& there = ends_[message.to];
+  const double left = end.out.pass(events_.now(), chunk.bytes);
+  End& there = ends_[chunk.message->to];
   const double latency = end.latency + there.latency;
-  const double came = std::max(there.in.pass(began + latency, bytes), left + latency);
-  if (message.left > 0) {
-    end.waiting.push_back(std::move(message));
-  } else {
-    events_.at(came, std::move(message.arrived));
-  }
+  // The last byte arrives not before it has left; the first one may be far ahead, but not out of a bucket.
+  const double in = there.in.pass((there.bucket ? left : began) + latency, chunk.bytes);
+  const double passed = std::max(in, left + latency) - latency;
+  events_.at(passed, [this, message = chunk.message, latency] { passed_on(message, latency); });
   events_.at(left, [this, from] { send_next(from); });
+}
+
+/// A chunk has left the queues of both links: a delay does not keep the next one from following.
+void Network::passed_on(const std::shared_ptr<Message>& message, double latency) {
+  --message->under_way;
+  if (message->left > 0) return hand_over(message);
+  if (message->under_way == 0) events_.after(latency, std::move(message->arrived));
 }
 
 }  // namespace lockstep::predict

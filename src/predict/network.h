@@ -1,11 +1,13 @@
 // The links of simulated nodes. A message leaves through its sender's link and comes in through its receiver's, chunk
-// by chunk: the second begins as soon as the first has begun. Messages that leave a node at the same time take turns,
-// so they share its link evenly; chunks that come in are served in the order of their arrival, which shares that link
-// in proportion to the speeds at which they are sent. A slow receiver does not hold up what its sender sends to others.
-// Borrows the events. Single-threaded.
+// by chunk. A few chunks of a message are under way at a time, as of a socket, and each link serves chunks in the order
+// of their arrival: messages that leave a node at the same time share its link about evenly, those that come in share
+// it in proportion to the speeds at which they are sent. A slow receiver does not hold up what its sender sends to
+// others. A link passes the first bytes of a chunk on at once; the token bucket of an emulated node holds a chunk until
+// there are tokens for all of it. Borrows the events. Single-threaded.
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "predict/events.h"
@@ -51,21 +53,31 @@ class Network {
 
  private:
   struct Message {
+    size_t from;
     size_t to;
-    double left;
+    double left;  ///< bytes not yet handed to the link
     double chunk;
+    int under_way = 0;
     Action arrived;
   };
+  struct Chunk {
+    std::shared_ptr<Message> message;
+    double bytes;
+  };
   struct End {
-    explicit End(const Node& node) : out(node.link), in(node.link), latency(node.link.latency) {}
+    explicit End(const Node& node)
+        : out(node.link), in(node.link), latency(node.link.latency), bucket(node.link.burst > 0) {}
     Gate out;
     Gate in;
     double latency;
-    std::deque<Message> waiting;
+    bool bucket;
+    std::deque<Chunk> waiting;
     bool sending = false;
   };
 
+  void hand_over(const std::shared_ptr<Message>& message);
   void send_next(size_t from);
+  void passed_on(const std::shared_ptr<Message>& message, double latency);
 
   Events& events_;
   std::vector<End> ends_;

@@ -10,12 +10,31 @@ constexpr double kTiny = 1e-12;
 
 }  // namespace
 
-NodeCpu::NodeCpu(Events& events, const Node& node)
-    : events_(events), node_(node), left_(node.cores * node.quota_period), period_ends_(node.quota_period) {}
+NodeCpu::NodeCpu(Events& events, const Node& node, Machine* machine)
+    : events_(events), node_(node), machine_(machine), left_(time_of_period()), period_ends_(node.quota_period) {
+  if (machine_ != nullptr) machine_->add(*this);
+}
+
+double NodeCpu::wanted() const {
+  if (tasks_.empty() || out_of_time()) return 0;
+  return std::min(threads_, std::ceil(node_.cores));
+}
+
+void NodeCpu::grant(double cores) {
+  if (cores == granted_) return;
+  advance();
+  granted_ = cores;
+  plan();
+}
+
+void NodeCpu::changed() {
+  plan();
+  if (machine_ != nullptr) machine_->divide();
+}
 
 double NodeCpu::pace() const {
   // A quota of less than a core is given on one core, of which it may use all.
-  const double cores = limited() ? std::ceil(node_.cores) : node_.cores;
+  const double cores = std::min(limited() ? std::ceil(node_.cores) : node_.cores, granted_);
   const double wanted = threads_ + (limited() ? 0 : node_.others);
   return wanted > cores ? cores / wanted : 1;
 }
@@ -25,7 +44,7 @@ bool NodeCpu::out_of_time() const { return limited() && left_ <= kTiny; }
 void NodeCpu::refill() {
   if (!limited() || events_.now() < period_ends_ - kTiny) return;
   const double periods = std::floor((events_.now() - period_ends_ + kTiny) / node_.quota_period) + 1;
-  const double each = node_.cores * node_.quota_period;
+  const double each = time_of_period();
   left_ = std::min(left_ + periods * each, 2 * each);
   period_ends_ += periods * node_.quota_period;
 }
@@ -69,7 +88,7 @@ void NodeCpu::happen() {
     tasks_.pop();
   }
   if (tasks_.empty()) threads_ = 0;  // without the errors of many sums
-  plan();
+  changed();
   for (const Action& action : done) action();
 }
 
@@ -81,7 +100,23 @@ void NodeCpu::run(double seconds, double threads, Action done) {
   advance();
   tasks_.push({progress_ + seconds, next_++, threads, std::move(done)});
   threads_ += threads;
-  plan();
+  changed();
+}
+
+void Machine::divide() {
+  std::vector<NodeCpu*> hungry;
+  for (NodeCpu* node : nodes_) {
+    if (node->wanted() > 0) hungry.push_back(node);
+  }
+  std::sort(hungry.begin(), hungry.end(), [](const NodeCpu* a, const NodeCpu* b) { return a->wanted() < b->wanted(); });
+  double left = cores_;
+  auto count = static_cast<double>(hungry.size());
+  for (NodeCpu* node : hungry) {
+    const double share = std::min(node->wanted(), left / count);
+    left -= share;
+    count -= 1;
+    node->grant(share);
+  }
 }
 
 }  // namespace lockstep::predict

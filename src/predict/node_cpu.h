@@ -1,24 +1,32 @@
 // The processors of a simulated node. Its tasks share the cores evenly, also with other programs. A node with a quota
 // computes at full speed until the time of a period is used up, and then pauses until the next period; up to one
-// period's unused time is kept. Borrows the events. Single-threaded.
+// period's unused time is kept. Emulated nodes may also have to share the cores of one machine. Borrows the events and
+// the machine. Single-threaded.
 #pragma once
 
 #include <queue>
 #include <vector>
 
 #include "predict/events.h"
+#include "predict/machine.h"
 #include "predict/training.h"
 
 namespace lockstep::predict {
 
 class NodeCpu {
  public:
-  NodeCpu(Events& events, const Node& node);
+  /// `machine`: that this node is emulated on, beside others; may be null
+  NodeCpu(Events& events, const Node& node, Machine* machine = nullptr);
   NodeCpu(const NodeCpu&) = delete;
   NodeCpu& operator=(const NodeCpu&) = delete;
 
   /// Calls `done` after `seconds` of work, which a free machine of speed 1 needs with `threads` cores.
   void run(double seconds, double threads, Action done);
+
+  /// Returns the cores of the machine that the node would use now if it had them.
+  [[nodiscard]] double wanted() const;
+  /// Gives the node that many cores of the machine.
+  void grant(double cores);
 
   /// Returns the CPU time used so far, in seconds of one core.
   [[nodiscard]] double used() const { return used_; }
@@ -37,16 +45,21 @@ class NodeCpu {
   };
 
   [[nodiscard]] bool limited() const { return node_.quota_period > 0; }
+  [[nodiscard]] double time_of_period() const { return (node_.cores - node_.kept) * node_.quota_period; }
   /// Returns the progress of each task per second, were there no quota.
   [[nodiscard]] double pace() const;
   [[nodiscard]] bool out_of_time() const;
   void advance();
   void refill();
   void plan();
+  /// Plans anew after the node's work has changed, and for the machine's other nodes, too.
+  void changed();
   void happen();
 
   Events& events_;
   Node node_;
+  Machine* machine_;
+  double granted_ = kUnlimited;
   std::priority_queue<Task> tasks_;
   double threads_ = 0;   ///< sum over the tasks
   double progress_ = 0;  ///< of every task since the beginning

@@ -49,9 +49,12 @@ class ServersModel final : public ExchangeModel {
   void serve(size_t server, double cost, Action done);
   void received(size_t server, size_t worker);
   void complete(size_t server, size_t worker);
+  void told(size_t worker);
+  void announce(size_t from, size_t to, Action heard);
   void offer(size_t worker);
   void commit();
   void apply_async(size_t worker);
+  void answer_all(size_t server, size_t last);
   void update(size_t server, double contributions, Action applied);
   void next_update(size_t server);
   void answer(size_t server, size_t worker);
@@ -165,10 +168,28 @@ void ServersModel::complete(size_t server, size_t worker) {
     }
     return answer(server, worker);
   }
+  if (server == 0) return told(worker);
+  announce(server, 0, [this, worker] { told(worker); });
+}
+
+/// The first server knows that one more server has the whole push.
+void ServersModel::told(size_t worker) {
+  Worker& w = workers_[worker];
   if (++w.complete < servers_.size()) return;
   ++totals_.offered;
   w.offered = world_.events.now();
   offer(worker);
+}
+
+/// Servers tell each other what they have and decide: small messages, which cost time at both ends.
+void ServersModel::announce(size_t from, size_t to, Action heard) {
+  serve(from, costs_.message, [this, from, to, heard = std::move(heard)]() mutable {
+    const auto arrived = [this, to, heard = std::move(heard)]() mutable {
+      world_.events.after(
+          costs_.wake, [this, to, heard = std::move(heard)]() mutable { serve(to, costs_.message, std::move(heard)); });
+    };
+    world_.network.send(training_.servers[from].node, training_.servers[to].node, kAnnouncement, arrived);
+  });
 }
 
 void ServersModel::offer(size_t worker) {
@@ -181,28 +202,35 @@ void ServersModel::commit() {
   ++version_;
   ++totals_.updates;
   const auto count = static_cast<double>(contributors_.size());
+  const size_t last = contributors_.back();
   for (const size_t worker : contributors_) workers_[worker].waited = world_.events.now() - workers_[worker].offered;
   contributors_.clear();
   for (size_t s = 0; s < servers_.size(); ++s) {
-    const auto apply = [this, s, count] {
-      update(s, count, [this, s] {
-        for (size_t w = 0; w < workers_.size(); ++w) {
-          if (servers_[s].inboxes[w].waits && workers_[w].base < version_) answer(s, w);
-        }
-      });
-    };
+    const auto apply = [this, s, count, last] { update(s, count, [this, s, last] { answer_all(s, last); }); };
     if (s == 0) {
       apply();
     } else {
-      world_.network.send(training_.servers[0].node, training_.servers[s].node, kAnnouncement,
-                          [this, apply] { world_.events.after(costs_.wake, apply); });
+      announce(0, s, apply);
     }
+  }
+}
+
+/// Each worker's thread in the server sends its answer. The one whose push came last is awake, the others wake up.
+void ServersModel::answer_all(size_t server, size_t last) {
+  const auto waits = [this, server](size_t w) {
+    return servers_[server].inboxes[w].waits && workers_[w].base < version_;
+  };
+  if (waits(last)) answer(server, last);
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (!waits(w)) continue;
+    servers_[server].inboxes[w].waits = false;
+    world_.events.after(costs_.wake, [this, server, w] { answer(server, w); });
   }
 }
 
 void ServersModel::apply_async(size_t worker) {
   for (size_t s = 0; s < servers_.size(); ++s) {
-    update(s, 1, [this, s, worker] {
+    const auto applied = [this, s, worker] {
       if (s == 0) {
         totals_.staleness += static_cast<double>(version_ - workers_[worker].base);
         ++version_;
@@ -215,7 +243,12 @@ void ServersModel::apply_async(size_t worker) {
         }
       }
       answer(s, worker);
-    });
+    };
+    if (s == 0) {
+      update(s, 1, applied);
+    } else {
+      announce(0, s, [this, s, applied] { update(s, 1, applied); });
+    }
   }
 }
 

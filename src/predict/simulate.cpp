@@ -13,6 +13,12 @@
 namespace lockstep::predict {
 namespace {
 
+/// Where quotas pause nodes, a simulation counts at least so many of their periods, after some that use up what is
+/// saved at the beginning; but not more than so many steps of each worker.
+constexpr double kPeriods = 8;
+constexpr double kPeriodsBefore = 3;
+constexpr uint64_t kMostSteps = 4000;
+
 /// Returns a normally distributed number, which depends on its arguments only.
 double normal(uint64_t seed, uint64_t worker, uint64_t step) {
   const base::Philox::Block bits = base::Philox(seed, worker)(step, 0);
@@ -21,11 +27,20 @@ double normal(uint64_t seed, uint64_t worker, uint64_t step) {
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
 }
 
+/// Returns how long a worker's loader takes for a batch, on a thread that shares the node's cores with other programs.
+double load_of(const Training& training, const Worker& worker) {
+  const Node& node = training.nodes[worker.node];
+  const bool limited = node.quota_period > 0;
+  return worker.work.load * std::max(1.0, limited ? 1.0 : (node.others + 1) / node.cores);
+}
+
 /// The training threads: they compute, call the exchange, and begin again.
 class Player {
  public:
   Player(World& world, ExchangeModel& exchange, int steps)
-      : world_(world), exchange_(exchange), steps_(steps), workers_(world.training.workers.size()) {}
+      : world_(world), exchange_(exchange), steps_(steps), workers_(world.training.workers.size()) {
+    for (const Node& node : world.training.nodes) longest_period_ = std::max(longest_period_, node.quota_period);
+  }
 
   void play();
   /// Returns the counted steps of a worker, and the time from the first one's beginning to the last one's end.
@@ -58,6 +73,7 @@ class Player {
   World& world_;
   ExchangeModel& exchange_;
   int steps_;
+  double longest_period_ = 0;
   std::vector<Runner> workers_;
   uint64_t all_steps_ = 0;
   double began_ = 0;
@@ -75,6 +91,8 @@ void Player::play() {
 bool Player::over() const {
   const uint64_t all = static_cast<uint64_t>(steps_) * workers_.size();
   if (!world_.counting || all_steps_ < all) return false;
+  const bool long_enough = world_.events.now() - began_ >= kPeriods * longest_period_;
+  if (!long_enough && all_steps_ < kMostSteps * workers_.size()) return false;
   const auto few = [](const Runner& runner) { return runner.counted < 3; };
   return all_steps_ > 20 * all || std::none_of(workers_.begin(), workers_.end(), few);
 }
@@ -104,7 +122,7 @@ void Player::take_batch(size_t worker) {
   Runner& runner = workers_[worker];
   const double now = world_.events.now();
   // The loader makes a batch once a place is free, two batches ahead.
-  runner.loaded = std::max(runner.loaded, runner.taken) + world_.training.workers[worker].work.load;
+  runner.loaded = std::max(runner.loaded, runner.taken) + load_of(world_.training, world_.training.workers[worker]);
   runner.taken = runner.latest;
   const double waits = std::max(0.0, runner.loaded - now);
   runner.latest = now + waits;
@@ -162,7 +180,8 @@ void Player::end(size_t worker) {
   if (world_.counting) {
     ++runner.counted;
     runner.ended = world_.events.now();
-  } else if (all_steps_ >= workers_.size() * static_cast<uint64_t>(std::max(3, steps_ / 4))) {
+  } else if (all_steps_ >= workers_.size() * static_cast<uint64_t>(std::max(3, steps_ / 4)) &&
+             world_.events.now() >= kPeriodsBefore * longest_period_) {
     start_counting();
   }
   if (!over()) start(worker);

@@ -31,8 +31,21 @@ bool finite(const Work& work) {
 }  // namespace
 
 World::World(const Training& of)
-    : training(of), network(events, of.nodes), times(of.workers.size()), server_cpu(of.servers.size()) {
-  for (const Node& node : of.nodes) cpus.emplace_back(events, node);
+    : training(of),
+      machine(of.machine_cores),
+      network(events, of.nodes),
+      times(of.workers.size()),
+      server_cpu(of.servers.size()) {
+  for (const Node& node : of.nodes) cpus.emplace_back(events, node, of.machine_cores > 0 ? &machine : nullptr);
+}
+
+double kept_of_quota(double cores) { return std::min(0.008, cores / 2); }
+
+double quota_period(double cores) {
+  constexpr double kPeriod = 0.02;
+  constexpr double kLongest = 1;
+  constexpr double kLeastQuota = 0.001;
+  return std::clamp(kLeastQuota / std::max(cores, 1e-9), kPeriod, kLongest);
 }
 
 std::vector<Tensor> even_tensors(size_t elements, size_t parts) {

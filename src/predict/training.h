@@ -24,6 +24,12 @@ struct Link {
   double overhead = 1.045;  ///< bytes on the link per payload byte: headers of Ethernet, IP and TCP
 };
 
+/// Period of the quotas of emulated nodes and of --cpu-quota, for nodes of that many cores: a smaller quota than a
+/// millisecond per period would not be kept by the kernel, so small nodes have longer periods (src/emulate).
+double quota_period(double cores);
+/// Returns what a process uses of a quota beside the training: it watches itself and its peers all the time.
+double kept_of_quota(double cores);
+
 struct Node {
   std::string name = {};
   double cores = 1;
@@ -31,6 +37,7 @@ struct Node {
   double quota_period = 0;
   double speed = 1;   ///< speed of a core, relative to the one that the work was measured on
   double others = 0;  ///< cores that other programs would use if they had them all
+  double kept = 0;    ///< with a quota: cores of it that the node's processes use beside the training
   Link link = {};
 };
 
@@ -88,6 +95,7 @@ struct Training {
   size_t all_reduce_bucket = size_t{25} << 20;
   schedule::Placement placement = schedule::Placement::balanced;
   std::vector<Node> nodes = {};
+  double machine_cores = 0;  ///< all nodes are emulated on one machine of so many cores; 0: each has its own
   std::vector<Worker> workers = {};
   std::vector<Server> servers = {};
   Costs costs = {};
