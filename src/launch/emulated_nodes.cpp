@@ -125,10 +125,15 @@ void EmulatedNodes::write(const std::string& run_dir, bool ended) const {
   std::vector<std::pair<std::string, emulate::Throttling>> held;
   for (size_t i = 0; i < cluster_.size(); ++i) {
     const emulate::NodeSpec& spec = cluster_.spec(i);
-    ordered_json node{{"node", cluster_.name(i)}, {"address", cluster_.address(i)},
-                      {"cores", spec.cores},      {"memory_bytes", spec.memory_bytes},
-                      {"rate", spec.rate},        {"delay_seconds", spec.delay_seconds},
-                      {"loss", spec.loss},        {"roles", roles_[i]}};
+    ordered_json node{{"node", cluster_.name(i)},
+                      {"address", cluster_.address(i)},
+                      {"cores", spec.cores},
+                      {"machine_cores", base::available_cores()},
+                      {"memory_bytes", spec.memory_bytes},
+                      {"rate", spec.rate},
+                      {"delay_seconds", spec.delay_seconds},
+                      {"loss", spec.loss},
+                      {"roles", roles_[i]}};
     const emulate::Throttling throttling = cluster_.throttling(i);
     if (ended) node["throttled_seconds"] = throttling.throttled_seconds;
     for (const std::string& role : roles_[i]) held.emplace_back(role, throttling);

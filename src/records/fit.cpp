@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "lockstep/error.h"
 #include "records/fit_machines.h"
@@ -27,11 +28,12 @@ constexpr double kLeastSpread = 0.03;
 /// Recorded means of a worker's steps.
 struct Recorded {
   WorkerTimes times;
+  WorkerTimes usual;  ///< medians: of steps that no quota paused, if steps are much shorter than its period
   double spread = 0;
   /// Most steps are not paused by a quota; then these are their times, and 0 otherwise.
   double forward = 0;
   double backward = 0;
-  double cpu = kUnknown;  ///< CPU time of the whole process per step
+  double cpu = kUnknown;  ///< CPU time of the process per step, without evaluations
   /// Time by which means are above medians: rare long delays. Of the passes and the push, and of the answers.
   double late = 0;
   double late_answers = 0;
@@ -59,7 +61,44 @@ double monitor_late(const RoleRecord& role) {
   return all > 0 && known(late) ? std::clamp(late / all, 0.0, 1.0) : 0;
 }
 
-Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
+/// Returns the medians of a worker's phases.
+WorkerTimes medians_of(const RoleRecord& role) {
+  WorkerTimes usual;
+  const auto of = [&](std::string_view name) {
+    for (const PhaseTotals& phase : role.phases) {
+      if (phase.name == name && known(phase.p50)) return phase.p50;
+    }
+    return 0.0;
+  };
+  usual.forward = of("forward");
+  usual.backward = of("backward");
+  usual.optimizer = of("optimizer");
+  usual.push = of("push");
+  usual.pull = of("pull");
+  usual.transfer = of("transfer");
+  usual.others = of("others");
+  usual.rest = of("rest");
+  return usual;
+}
+
+/// Returns the CPU time of a role's evaluations: the fastest one was paused least.
+double cpu_of_evaluations(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
+  const std::span<const double> seconds = role.evals.column("eval_seconds");
+  if (seconds.empty()) return pace.evaluation;
+  double each = *std::min_element(seconds.begin(), seconds.end());
+  if (node.quota_period > 0) each = std::min(each, node.cores * (each + 2 * node.quota_period));
+  const double all = each * static_cast<double>(seconds.size());
+  return known(all) && all >= 0 ? std::min(all, pace.evaluation) : pace.evaluation;
+}
+
+/// Returns the CPU time of a role's step; the monitor's samples are of all that it did.
+double cpu_of_steps(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
+  const double use = role.resource("cpu_percent").mean / 100;
+  const double all = std::max(use - node.kept, 0.2 * use) * (pace.seconds + pace.start);
+  return std::max(all - cpu_of_evaluations(role, pace, node), 0.2 * all) / std::max(pace.steps, 1.0);
+}
+
+Recorded recorded_of(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
   Recorded recorded;
   WorkerTimes& times = recorded.times;
   times.data = pace.per_step(pace.data);
@@ -70,9 +109,8 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
   times.pull = pace.per_step(pace.pull);
   times.transfer = pace.per_step(pace.transfer);
   times.others = pace.per_step(pace.others);
-  times.evaluation = pace.per_step(pace.evaluation);
-  times.checkpoint = pace.per_step(pace.checkpoint);
   times.rest = pace.per_step(pace.rest);
+  recorded.usual = medians_of(role);
   for (const PhaseTotals& phase : role.phases) {
     const double late = std::max(0.0, phase.mean - phase.p50);
     const bool own = phase.name == "forward" || phase.name == "backward" || phase.name == "push";
@@ -89,7 +127,7 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace) {
   }
   recorded.silent = monitor_late(role);
   if (role.samples >= kEnoughSamples) {
-    recorded.cpu = role.resource("cpu_percent").mean / 100 * pace.per_step(pace.seconds);
+    recorded.cpu = cpu_of_steps(role, pace, node);
   }
   // A loader that nearly keeps up is late now and then; the model's loader never is.
   constexpr double kLate = 0.05;
@@ -196,6 +234,7 @@ class Fitter {
       : fit_(fit), recorded_(std::move(recorded)), busy_(busy), options_(few_steps(fit.training)) {}
 
   void run() {
+    if (calm()) return run_calm();
     for (int round = 0; round < kRounds; ++round) {
       fit_.prediction = predict::simulate(fit_.training, options_);
       adjust_work();
@@ -207,6 +246,57 @@ class Fitter {
   }
 
  private:
+  /// Returns whether quotas limit all workers, and a period is much longer than a step: then most steps are not paused,
+  /// and their medians say how long things take. Into which phase the pauses fall is chance.
+  [[nodiscard]] bool calm() const {
+    for (size_t i = 0; i < recorded_.size(); ++i) {
+      if (!calm(i)) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool calm(size_t i) const {
+    constexpr double kMuchShorter = 0.4;
+    const predict::Node& node = fit_.training.nodes[fit_.training.workers[i].node];
+    const WorkerTimes& usual = recorded_[i].usual;
+    const double work = usual.compute() + usual.push + usual.rest;
+    if (recorded_[i].pause > 0 || recorded_[i].times.data > 0 || !known(recorded_[i].cpu)) return false;
+    return usual.compute() > 0 && work < kMuchShorter * node.cores * node.quota_period;
+  }
+
+  /// The training if no quota paused anything.
+  [[nodiscard]] Training without_quotas() const {
+    Training training = fit_.training;
+    for (predict::Node& node : training.nodes) {
+      node.cores = std::ceil(node.cores);
+      node.quota_period = 0;
+    }
+    return training;
+  }
+
+  void run_calm() {
+    for (size_t i = 0; i < recorded_.size(); ++i) {
+      Work& work = fit_.training.workers[i].work;
+      work.optimizer = recorded_[i].usual.optimizer;
+      work.rest = recorded_[i].usual.rest;
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      fit_.prediction = predict::simulate(without_quotas(), options_);
+      for (size_t i = 0; i < recorded_.size(); ++i) {
+        Work& work = fit_.training.workers[i].work;
+        work.forward *= factor(recorded_[i].usual.forward, fit_.prediction.workers[i].forward);
+        work.backward *= factor(recorded_[i].usual.backward, fit_.prediction.workers[i].backward);
+        adjust_messages(i);
+      }
+      WorkerTimes wanted;
+      for (const Recorded& recorded : recorded_) {
+        wanted.transfer += recorded.usual.exchange() / static_cast<double>(recorded_.size());
+      }
+      if (fit_.training.strategy != predict::Strategy::local) adjust_wake(wanted.transfer);
+    }
+    fit_.prediction = predict::simulate(fit_.training, options_);
+    fit_.unexplained = std::min(1.0, std::fabs(fit_.step - fit_.prediction.step) / fit_.step);
+  }
+
   /// Returns the factor by which to change what takes `predicted` and should take `recorded`.
   static double factor(double recorded, double predicted) {
     constexpr double kMost = 4;
@@ -230,8 +320,10 @@ class Fitter {
       work.optimizer *= factor(wanted.optimizer, got.optimizer);
       if (!limited) work.rest *= factor(wanted.rest - recorded.pause, got.rest - recorded.pause);
       if (wanted.data > 0) {
-        if (work.load == 0) work.load = got.all() - got.data;
-        work.load = std::max(0.0, work.load + (wanted.data - got.data));
+        const predict::Node& node = fit_.training.nodes[fit_.training.workers[i].node];
+        const double slower = node.quota_period > 0 ? 1 : std::max(1.0, (node.others + 1) / node.cores);
+        if (work.load == 0) work.load = (got.all() - got.data) / slower;
+        work.load = std::max(0.0, work.load + (wanted.data - got.data) / slower);
       }
       adjust_messages(i);
     }
@@ -244,6 +336,11 @@ class Fitter {
     const WorkerTimes& wanted = recorded.times;
     const WorkerTimes& got = fit_.prediction.workers[i];
     Work& work = fit_.training.workers[i].work;
+    if (calm(i)) {
+      work.forward = recorded.usual.forward;
+      work.backward = recorded.usual.backward;
+      return;
+    }
     const double both = wanted.forward + wanted.backward;
     double by = factor(both, got.forward + got.backward);
     if (work.threads == 1 && known(recorded.cpu)) {
@@ -263,7 +360,7 @@ class Fitter {
     const double own = worker.work.forward + worker.work.backward + worker.work.optimizer + worker.work.rest;
     const double messages = fit_.prediction.workers[i].messages;
     const bool limited = fit_.training.nodes[worker.node].quota_period > 0;
-    if (limited && (recorded_[i].forward == 0 || recorded_[i].backward == 0)) return;  // see adjust_limited
+    if (limited && !calm(i) && (recorded_[i].forward == 0 || recorded_[i].backward == 0)) return;  // see adjust_limited
     if (worker.work.threads > 1 || !known(recorded_[i].cpu) || !(messages > 0)) return;
     // What the messages do not explain belongs to the exchange as a whole: waking up, and threads beside.
     const double used = recorded_[i].cpu - own;
@@ -289,7 +386,6 @@ class Fitter {
     const WorkerTimes wanted = recorded_mean();
     const WorkerTimes got = fit_.prediction.mean();
     if (in_step_ && round % 2 == 1) adjust_spread(wanted.others, got.others);
-    const double lacking = wanted.exchange() - got.exchange();
     if (!fit_.links_known && separate_) {
       const double change = factor(wanted.exchange(), got.exchange());
       for (predict::Node& node : fit_.training.nodes) {
@@ -298,6 +394,12 @@ class Fitter {
       }
       return;
     }
+    adjust_wake(wanted.exchange());
+  }
+
+  /// Sets how long threads take to wake up, so that an exchange takes as long as wanted.
+  void adjust_wake(double wanted) {
+    const double lacking = wanted - fit_.prediction.mean().exchange();
     const double waits = fit_.training.strategy == predict::Strategy::servers ? 3 : 2;
     double& wake = fit_.training.costs.wake;
     wake = std::clamp(wake + 0.7 * lacking / waits, 2e-6, busy_ ? kLongestWake : kLongestWakeWhenIdle);
@@ -333,24 +435,36 @@ class Fitter {
   bool separate_ = false;  ///< roles are on several hosts
 };
 
-/// Scales the costs of the exchange so that the servers use as much CPU as they did.
-void fit_server_costs(const RunRecord& run, Fit& fit) {
-  double used = 0;
-  for (const std::string& name : fit.servers) {
-    const RoleRecord* role = run.role(name);
-    if (role == nullptr || role->samples < kEnoughSamples) return;
-    used += role->resource("cpu_percent").mean / 100;
+/// Returns the CPU time that each server used for a step; nothing if one was not sampled.
+std::vector<double> cpu_of_servers(const RunRecord& run, const RunFacts& facts, const Fit& fit) {
+  const Pace& chief = facts.workers.front();
+  const double each = fit.whole() + chief.per_step(chief.start);
+  std::vector<double> used;
+  for (size_t i = 0; i < fit.servers.size(); ++i) {
+    const RoleRecord* role = run.role(fit.servers[i]);
+    if (role == nullptr || role->samples < kEnoughSamples) return {};
+    const double all = role->resource("cpu_percent").mean / 100;
+    used.push_back(each * std::max(all - fit.training.nodes[fit.training.servers[i].node].kept, 0.2 * all));
   }
+  return used;
+}
+
+/// Scales the costs of the exchange so that the servers use as much CPU as they did; then each server's.
+void fit_server_costs(const RunRecord& run, const RunFacts& facts, Fit& fit) {
+  const std::vector<double> used = cpu_of_servers(run, facts, fit);
   const Prediction now = predict::simulate(fit.training, few_steps(fit.training));
-  double modelled = 0;  // CPU time in a step, as is `used` below
-  for (const double cores : now.servers) modelled += cores * now.step;
-  used *= fit.step;
-  if (!(used > 0) || !(modelled > 0)) return;
-  const double by = std::clamp(used / modelled, 0.25, 4.0);
+  const double all = std::accumulate(used.begin(), used.end(), 0.0);
+  const double modelled = now.step * std::accumulate(now.servers.begin(), now.servers.end(), 0.0);
+  if (!(all > 0) || !(modelled > 0)) return;
+  const double by = std::clamp(all / modelled, 0.25, 4.0);
   predict::Costs& costs = fit.training.costs;
   for (double predict::Costs::*cost : {&predict::Costs::message, &predict::Costs::byte, &predict::Costs::add,
                                        &predict::Costs::update, &predict::Costs::update_byte}) {
     costs.*cost *= by;
+  }
+  for (size_t i = 0; i < used.size(); ++i) {
+    const double own = now.servers[i] * now.step * all / modelled;
+    if (own > 0) fit.training.servers[i].cost = std::clamp(used[i] / own, 0.25, 4.0);
   }
 }
 
@@ -362,12 +476,25 @@ std::string what_is_missing(const RunRecord& run, const RunFacts& facts) {
   return "";
 }
 
+/// Evaluations and checkpoints are the chief's. In step, all wait for them; otherwise they are a part of the time of
+/// one worker.
+void set_aside(const RunRecord& run, const RunFacts& facts, Fit& fit) {
+  const Pace& chief = facts.workers.front();
+  const double share = in_step(run) ? 1 : 1 / static_cast<double>(facts.workers.size());
+  fit.evaluation = share * chief.per_step(chief.evaluation);
+  fit.checkpoint = share * chief.per_step(chief.checkpoint);
+}
+
 Fit fit_of(const RunRecord& run, const RunFacts& facts) {
   Fit fit;
   std::vector<Recorded> recorded;
   set_rules(run, fit.training);
   MachineNotes notes = set_machines(run, facts, fit);
-  for (const Pace& pace : facts.workers) recorded.push_back(recorded_of(*run.role(pace.role), pace));
+  for (size_t i = 0; i < facts.workers.size(); ++i) {
+    const Pace& pace = facts.workers[i];
+    const predict::Node& node = fit.training.nodes[fit.training.workers[i].node];
+    recorded.push_back(recorded_of(*run.role(pace.role), pace, node));
+  }
   const size_t copies = run.in_process() ? run.workers() : 1;  // replicas are alike; one of them recorded its time
   while (recorded.size() < copies) recorded.push_back(recorded.front());
   if (fit.training.strategy == predict::Strategy::all_reduce) {
@@ -386,11 +513,10 @@ Fit fit_of(const RunRecord& run, const RunFacts& facts) {
     work.pause = recorded[i].pause;
     work.spread = notes.limited ? std::clamp(recorded[i].spread, kLeastSpread, 0.1) : recorded[i].spread;
   }
-  fit.training.evaluation = recorded.front().times.evaluation;
-  fit.training.checkpoint = recorded.front().times.checkpoint;
+  set_aside(run, facts, fit);
   fit.fixed_compute = fixed_share(run, recorded.front());
   fit.step = step_of(run, recorded);
-  if (fit.training.strategy == predict::Strategy::servers) fit_server_costs(run, fit);
+  if (fit.training.strategy == predict::Strategy::servers) fit_server_costs(run, facts, fit);
   Fitter fitter(fit, std::move(recorded), notes.busy);
   fitter.in_step_ = fit.training.strategy == predict::Strategy::all_reduce || fit.training.sync;
   fitter.separate_ = notes.separate;

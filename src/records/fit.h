@@ -20,10 +20,13 @@ struct Fit {
   std::vector<std::string> workers = {};  ///< role of each worker of the training
   std::vector<std::string> servers = {};
   bool links_known = false;  ///< rates of the links are recorded (emulated nodes) rather than fitted
-  double step = 0;           ///< recorded seconds of a step, evaluations and checkpoints included
+  double step = 0;           ///< recorded seconds of a step, without evaluations and checkpoints
+  double evaluation = 0;     ///< recorded seconds of evaluations per step, beside it
+  double checkpoint = 0;     ///< of checkpoints
   double unexplained = 0;    ///< share of the step, 0 to 1
   double fixed_compute = 0;  ///< share of the computing time that does not grow with the batch, 0 to 1
 
+  [[nodiscard]] double whole() const { return step + evaluation + checkpoint; }
   [[nodiscard]] bool there() const { return missing.empty(); }
 };
 

@@ -7,8 +7,6 @@
 namespace lockstep::records {
 namespace {
 
-/// Period of the quotas of emulated nodes and of --cpu-quota.
-constexpr double kQuotaPeriod = 0.02;
 /// Longer steps hold many periods: then a quota is a slower processor, which is quicker to simulate.
 constexpr double kLongStep = 2;
 /// A token bucket of an emulated link passes this much at once.
@@ -38,12 +36,15 @@ class Machines {
 
   MachineNotes set() {
     fit_.links_known = !run_.nodes.empty();
+    if (!run_.nodes.empty() && run_.nodes.front().machine_cores > 0) {
+      fit_.training.machine_cores = std::clamp(run_.nodes.front().machine_cores, 1.0, 1e5);
+    }
     longest_ = 0;
     for (const Pace& pace : facts_.workers) longest_ = std::max(longest_, pace.per_step(pace.seconds));
     for (const Pace& pace : facts_.workers) add_worker(*run_.role(pace.role));
     const size_t copies = run_.in_process() ? run_.workers() : 1;
     while (fit_.workers.size() < copies) add_worker(*run_.role(facts_.workers.front().role));
-    if (run_.workers() > 1 && !run_.all_reduce()) add_servers();
+    if ((run_.workers() > 1 || run_.servers() > 0) && !run_.all_reduce()) add_servers();
     auto& training = fit_.training;
     training.strategy = !training.servers.empty()     ? predict::Strategy::servers
                         : training.workers.size() > 1 ? predict::Strategy::all_reduce
@@ -97,11 +98,7 @@ class Machines {
         return emulated(node);
       }
     }
-    if (quota())
-      return add_node({.name = role.role,
-                       .cores = std::clamp(run_.number_setting("cpu_quota"), 0.01, 1e4),
-                       .quota_period = kQuotaPeriod,
-                       .link = {.latency = 0}});
+    if (quota()) return add_quota(role.role, std::clamp(run_.number_setting("cpu_quota"), 0.01, 1e4));
     const auto [found, fresh] = hosts_.try_emplace(role.host);
     HostUse& host = found->second;
     if (fresh) {
@@ -125,6 +122,14 @@ class Machines {
     host.threads += threads;
   }
 
+  size_t add_quota(const std::string& name, double cores) {
+    return add_node({.name = name,
+                     .cores = cores,
+                     .quota_period = predict::quota_period(cores),
+                     .kept = predict::kept_of_quota(cores),
+                     .link = {.latency = 0}});
+  }
+
   size_t emulated(const NodeRecord& node) {
     if (const auto found = emulated_.find(node.name); found != emulated_.end()) return found->second;
     predict::Node made{.name = node.name, .cores = node.cores > 0 ? std::min(node.cores, 1e5) : 1};
@@ -133,7 +138,8 @@ class Machines {
       made.link.rate = std::clamp(node.rate / 8, 100.0, 1e12);
       made.link.burst = std::max(kLeastBurst, made.link.rate * kBurstSeconds);
     }
-    made.quota_period = kQuotaPeriod;
+    made.quota_period = predict::quota_period(made.cores);
+    made.kept = predict::kept_of_quota(made.cores);
     return emulated_[node.name] = add_node(std::move(made));
   }
 

@@ -188,6 +188,7 @@ std::vector<NodeRecord> parse_nodes(const std::string& text, const std::string& 
     if (!item.is_object()) continue;
     NodeRecord node{.name = text_at(item, "node"), .address = text_at(item, "address")};
     node.cores = number_at(item, "cores");
+    node.machine_cores = number_at(item, "machine_cores");
     node.memory_bytes = number_at(item, "memory_bytes");
     node.rate = number_at(item, "rate");
     node.delay_seconds = number_at(item, "delay_seconds");

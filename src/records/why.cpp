@@ -89,15 +89,18 @@ Diagnosis without_phases(const RunRecord& run) {
   return diagnosis;
 }
 
-/// A cause that is not the training's own work comes first from this share of a step on.
+/// A cause that is not the training's own work comes first from this share of the time on. What was recorded is surer
+/// than what the model says.
 constexpr double kWorthRemoving = 0.25;
+constexpr double kWorthRemovingIfMeasured = 0.2;
 /// The model fits a run if it explains all but this share.
 constexpr double kFits = 0.1;
 
 /// Returns whether a finding is to be named before another.
 bool comes_before(const Finding& a, const Finding& b) {
   const auto rank = [](const Finding& finding) {
-    return finding.cause.cost + (finding.removable && finding.cause.cost >= kWorthRemoving ? 1 : 0);
+    const double least = finding.measured ? kWorthRemovingIfMeasured : kWorthRemoving;
+    return finding.cause.cost + (finding.removable && finding.cause.cost >= least ? 1 : 0);
   };
   return rank(a) > rank(b);
 }
@@ -126,30 +129,32 @@ std::string where_time_went(const RunFacts& facts) {
                         time_text(share(part.seconds) * facts.step_seconds), share_text(share(part.seconds)));
   }
   std::string besides;
-  for (const Part& part : {Part{"evaluations", all.evaluation}, Part{"checkpoints", all.checkpoint}}) {
-    if (share(part.seconds) < kSmall) continue;
+  const Pace& chief = facts.workers.front();
+  const double chief_step = chief.seconds - chief.aside();
+  for (const Part& part : {Part{"evaluations", chief.evaluation}, Part{"checkpoints", chief.checkpoint}}) {
+    const double beside = chief_step > 0 ? part.seconds / chief_step : 0;
+    if (beside < kSmall) continue;
     besides += fmt::format("{}{} took another {}", besides.empty() ? "; " : ", ", part.name,
-                           time_text(share(part.seconds) * facts.step_seconds));
+                           time_text(beside * facts.step_seconds));
   }
   return fmt::format("Of {} per {}, {}{}.", time_text(facts.step_seconds), facts.step, text, besides);
 }
 
-void say_unexplained(const Fit& fit, Diagnosis& diagnosis) {
+void say_unexplained(const RunFacts& facts, const Fit& fit, Diagnosis& diagnosis) {
   if (!(fit.unexplained > kFits)) return;
-  constexpr double kSmall = 0.01;
   const bool longer = fit.step > fit.prediction.step;
-  const bool with_aside = fit.training.evaluation + fit.training.checkpoint > kSmall * fit.step;
+  const double by_model = facts.step_seconds * fit.prediction.step / fit.step;
   diagnosis.sentences.push_back(fmt::format(
-      "The model of the run fits it badly: a step{} took {}, and by the model it takes {}. {} of it stay "
-      "unexplained{}.",
-      with_aside ? " with evaluations and checkpoints" : "", time_text(fit.step), time_text(fit.prediction.step),
-      share_text(fit.unexplained), longer ? ", such as threads that wait for a core or packets that were lost" : ""));
+      "The model of the run fits it badly: a step took {}, and by the model it takes {}. {} of it stay unexplained{}.",
+      time_text(facts.step_seconds), time_text(by_model), share_text(fit.unexplained),
+      longer ? ", such as threads that wait for a core or packets that were lost" : ""));
 }
 
 Diagnosis from_findings(std::vector<Finding> findings, const RunFacts& facts, const Fit& fit) {
   std::stable_sort(findings.begin(), findings.end(), comes_before);
   Diagnosis diagnosis{findings.front().cause.cause, findings.front().headline, {}, {}, {}};
-  diagnosis.step = fit.step;
+  diagnosis.step = facts.step_seconds;
+  diagnosis.aside = (fit.evaluation + fit.checkpoint) * facts.step_seconds / fit.step;
   diagnosis.unexplained = fit.unexplained;
   for (size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
@@ -162,7 +167,7 @@ Diagnosis from_findings(std::vector<Finding> findings, const RunFacts& facts, co
     if (i > 1 || (i == 1 && finding.cause.cost < kWorthRemoving)) continue;
     for (std::string& text : finding.suggestions) diagnosis.suggestions.push_back(std::move(text));
   }
-  say_unexplained(fit, diagnosis);
+  say_unexplained(facts, fit, diagnosis);
   return diagnosis;
 }
 

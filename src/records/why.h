@@ -24,7 +24,7 @@ struct Cause {
   /// "memory", "unexplained".
   std::string cause = {};
   std::string who = {};    ///< the role or machine; may be empty
-  double cost = 0;         ///< share of the step, 0 to 1
+  double cost = 0;         ///< share of the training's time, 0 to 1; of a step where it makes no evaluations
   double step = kUnknown;  ///< seconds of a step without it
 };
 
@@ -36,7 +36,8 @@ struct Diagnosis {
   std::vector<Evidence> evidence;
   std::vector<std::string> suggestions;
   std::vector<Cause> causes = {};  ///< in the order of their rank; empty without a model
-  double step = kUnknown;          ///< recorded seconds of a step, evaluations and checkpoints included
+  double step = kUnknown;          ///< recorded seconds of a step, without evaluations and checkpoints
+  double aside = kUnknown;         ///< seconds of evaluations and checkpoints per step
   double unexplained = kUnknown;   ///< share of it that the model does not explain
 };
 

@@ -59,12 +59,12 @@ std::vector<std::string> Advice::stronger_servers(size_t slowest) const {
   return texts;
 }
 
-std::vector<std::string> Advice::without_straggler(const std::string& role, double even_step) const {
+std::vector<std::string> Advice::without_straggler(const std::string& role, double even) const {
   std::vector<std::string> texts;
   texts.push_back(
       fmt::format("Check what else runs on the machine of {}, and give it less work or a faster machine: as "
                   "fast as the others, the run is {}.",
-                  role, gain_text(fit_.step, even_step)));
+                  role, gain_text(1, even)));
   if (fit_.training.strategy != predict::Strategy::servers || fit_.workers.size() < 2) return texts;
   const auto count = static_cast<double>(fit_.workers.size());
   Training backup = fit_.training;

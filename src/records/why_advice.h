@@ -19,7 +19,8 @@ class Advice {
 
   [[nodiscard]] std::vector<std::string> fewer_bytes() const;
   [[nodiscard]] std::vector<std::string> stronger_servers(size_t slowest) const;
-  [[nodiscard]] std::vector<std::string> without_straggler(const std::string& role, double even_step) const;
+  /// `even`: the step if the role were like the others, over the step as it is
+  [[nodiscard]] std::vector<std::string> without_straggler(const std::string& role, double even) const;
   [[nodiscard]] std::vector<std::string> rarer(double cost, const std::string& what) const;
   [[nodiscard]] std::vector<std::string> more_compute() const;
 

@@ -40,8 +40,7 @@ class Causes {
     cores();
     threads();
     simple(Resource::data);
-    simple(Resource::evaluation);
-    simple(Resource::checkpoint);
+    evaluations_and_checkpoints();
     simple(Resource::rest);
     own_work();
     unexplained();
@@ -50,13 +49,13 @@ class Causes {
 
  private:
   struct Freed {
-    double step = 0;  ///< seconds
-    double cost = 0;  ///< share
+    double step = 0;  ///< seconds of a step
+    double cost = 0;  ///< share of a step
   };
 
   [[nodiscard]] Freed freed(const Training& changed) const {
     const double ratio = std::min(1.0, advice_.step_of(changed) / fit_.prediction.step);
-    return {fit_.step * ratio, 1 - ratio};
+    return {facts_.step_seconds * ratio, 1 - ratio};
   }
 
   /// Returns the same, with what the model does not explain, for causes that also delay at random: on a full machine
@@ -65,7 +64,7 @@ class Causes {
     const double ratio = std::min(1.0, advice_.step_of(changed) / before);
     const double more = full && !delays_said_ && fit_.prediction.step < fit_.step ? fit_.unexplained : 0;
     delays_said_ = delays_said_ || more > 0;
-    return {fit_.step * ratio * (1 - more), 1 - ratio * (1 - more)};
+    return {facts_.step_seconds * ratio * (1 - more), 1 - ratio * (1 - more)};
   }
 
   /// Returns the start of a headline: "The network cost 62 % of each step".
@@ -74,9 +73,13 @@ class Causes {
   }
 
   Finding& add(const char* cause, std::string who, const Freed& freed, std::string headline) {
-    findings_.push_back({.cause = {cause, std::move(who), freed.cost, freed.step}, .headline = std::move(headline)});
+    findings_.push_back(
+        {.cause = {cause, std::move(who), of_time(freed.cost), freed.step}, .headline = std::move(headline)});
     return findings_.back();
   }
+
+  /// Returns a share of a step as a share of the training's time, to which evaluations and checkpoints belong.
+  [[nodiscard]] double of_time(double share) const { return share * fit_.step / fit_.whole(); }
 
   /// Returns the roles on a node, as text.
   [[nodiscard]] std::string roles_on(size_t node) const {
@@ -152,7 +155,7 @@ class Causes {
   [[nodiscard]] bool busy(size_t server) const {
     constexpr double kBusy = 0.8;
     const predict::Node& node = fit_.training.nodes[fit_.training.servers[server].node];
-    return fit_.prediction.servers[server] > kBusy * std::min(node.cores, 1.0);
+    return fit_.prediction.servers[server] > kBusy * std::min(node.cores - node.kept, 1.0);
   }
 
   void programs() {
@@ -171,7 +174,8 @@ class Causes {
         fmt::format("{}: they used {:.2g} of its {:.3g} core{}.", cost_text("Other programs on " + most->name, free),
                     busy, most->cores, most->cores == 1 ? "" : "s"));
     finding.evidence = {share_evidence(most->name + ", CPU of other programs", busy / most->cores)};
-    finding.suggestions = {fmt::format("Use a machine where nothing else runs: {}.", gain_text(fit_.step, free.step))};
+    finding.suggestions = {
+        fmt::format("Use a machine where nothing else runs: {}.", gain_text(facts_.step_seconds, free.step))};
   }
 
   [[nodiscard]] double used_by_others(const predict::Node& node) const {
@@ -220,14 +224,14 @@ class Causes {
       Finding& finding = add("others", role, all,
                              fmt::format("{}: it was stopped now and then, for {} per step on average.",
                                          cost_text("Waiting for " + role, all), time_text(stopped->work.pause)));
-      finding.suggestions = advice_.without_straggler(role, all.step);
+      finding.suggestions = advice_.without_straggler(role, 1 - all.cost);
     } else if (free.cost >= kLeastCost && !slow.role.empty()) {
       Finding& finding = add(
           "others", slow.role, free,
           fmt::format("{}: it {} {} as long as the others, {} against {} per step{}.",
                       cost_text("Waiting for " + slow.role, free), slow.data ? "waits for data and takes" : "takes",
                       times_text(slow.factor), time_text(slow.own), time_text(slow.others), fewer_cores(slow.role)));
-      finding.suggestions = advice_.without_straggler(slow.role, free.step);
+      finding.suggestions = advice_.without_straggler(slow.role, 1 - free.cost);
     } else if (turns.cost >= kLeastCost) {
       Finding& finding = add("others", "", turns,
                              fmt::format("{}: they take turns at being last.",
@@ -279,7 +283,7 @@ class Causes {
       finding.suggestions = {
           fmt::format("Use fewer roles or --threads on this machine, or more machines: {} with {} "
                       "cores.",
-                      gain_text(fit_.step, free.step), count_text(threads))};
+                      gain_text(facts_.step_seconds, free.step), count_text(threads))};
     }
   }
 
@@ -290,7 +294,7 @@ class Causes {
       const predict::Worker& worker = fit_.training.workers[i];
       const double cores = std::ceil(fit_.training.nodes[worker.node].cores);
       if (worker.work.threads <= cores) continue;
-      const double bound = (1 - cores / worker.work.threads) * facts_.all.share(facts_.all.compute());
+      const double bound = (1 - cores / worker.work.threads) * facts_.all.share_of_steps(facts_.all.compute());
       Finding& finding = add("threads", fit_.workers[i], {kUnknown, bound},
                              fmt::format("{} computes with {} threads on {} core{}, which can cost up to {} of each "
                                          "step.",
@@ -301,31 +305,43 @@ class Causes {
     }
   }
 
+  /// Evaluations and checkpoints are beside the steps: what they cost was measured.
+  void aside(const char* cause, const char* what, double seconds, double in_all, const char* rarer) {
+    const double cost = (seconds + after_aside() * seconds / (fit_.evaluation + fit_.checkpoint)) / fit_.whole();
+    if (!(cost >= kLeastCost)) return;
+    findings_.push_back(
+        {.cause = {cause, "", cost, facts_.step_seconds},
+         .measured = true,
+         .headline = fmt::format("{} cost {} of the time, {} in all.", what, share_text(cost), time_text(in_all)),
+         .suggestions = advice_.rarer(cost, rarer)});
+  }
+
+  /// What evaluations use of a quota, the steps after them lack: they take longer than the model says, which was fitted
+  /// to those that were not paused.
+  [[nodiscard]] double after_aside() const {
+    const predict::Node& node = fit_.training.nodes[fit_.training.workers.front().node];
+    for (const predict::Worker& worker : fit_.training.workers) {
+      if (worker.work.pause > 0) return 0;
+    }
+    return node.quota_period > 0 ? std::max(0.0, fit_.step - fit_.prediction.step) : 0;
+  }
+
+  void evaluations_and_checkpoints() {
+    const Pace& chief = facts_.workers.front();
+    aside("evaluation", "Evaluations", fit_.evaluation, chief.evaluation,
+          "Evaluate half as often (--eval-every) or on less (--test-limit)");
+    aside("checkpoint", "Checkpoints", fit_.checkpoint, chief.checkpoint,
+          "Write checkpoints half as often (--checkpoint-every)");
+  }
+
   void simple(Resource resource) {
     const Freed free = freed(without(fit_.training, resource));
     if (free.cost < kLeastCost) return;
-    const Pace& all = facts_.all;
-    switch (resource) {
-      case Resource::data:
-        data(free);
-        break;
-      case Resource::evaluation:
-        add("evaluation", "", free,
-            fmt::format("{}, {} in all.", cost_text("Evaluations", free), time_text(all.evaluation)))
-            .suggestions = advice_.rarer(free.cost, "Evaluate half as often (--eval-every) or on less (--test-limit)");
-        break;
-      case Resource::checkpoint:
-        add("checkpoint", "", free,
-            fmt::format("{}, {} in all.", cost_text("Checkpoints", free), time_text(all.checkpoint)))
-            .suggestions = advice_.rarer(free.cost, "Write checkpoints half as often (--checkpoint-every)");
-        break;
-      default:
-        add("rest", "", free,
-            fmt::format("{}, {}.", cost_text("Logs, displays and the like", free), time_text(all.per_step(all.rest))))
-            .suggestions = {
-            "Use a larger --batch, or write logs and summaries less often (--log-every, "
-            "--summary-every)."};
-    }
+    if (resource == Resource::data) return data(free);
+    add("rest", "", free,
+        fmt::format("{}, {}.", cost_text("Logs, displays and the like", free),
+                    time_text(facts_.all.per_step(facts_.all.rest))))
+        .suggestions = {"Use a larger --batch, or write logs and summaries less often (--log-every, --summary-every)."};
   }
 
   void data(const Freed& free) {
@@ -337,7 +353,7 @@ class Causes {
             fmt::format("{}: a batch takes {} to make{}.", cost_text("Waiting for data", free),
                         time_text(fit_.training.workers[static_cast<size_t>(most - workers.begin())].work.load),
                         workers.size() > 1 ? ", most at " + most->role : ""));
-    finding.evidence = {share_evidence("waiting for data", facts_.all.share(facts_.all.data))};
+    finding.evidence = {share_evidence("waiting for data", facts_.all.share_of_steps(facts_.all.data))};
     const RoleRecord* role = run_.role(most->role);
     const double read = role == nullptr ? kUnknown : role->resource("disk_read").mean;
     if (read > 1e6) {
@@ -354,8 +370,7 @@ class Causes {
   /// Computing, and what is the same at any batch: what is left without all of the above.
   void own_work() {
     Training bare = fit_.training;
-    for (const Resource resource : {Resource::network, Resource::programs, Resource::data, Resource::evaluation,
-                                    Resource::checkpoint, Resource::unevenness}) {
+    for (const Resource resource : {Resource::network, Resource::programs, Resource::data, Resource::unevenness}) {
       bare = without(std::move(bare), resource);
     }
     for (size_t i = 0; i < bare.servers.size(); ++i) {
@@ -367,25 +382,25 @@ class Causes {
     const double twice = advice_.step_of(advice_.doubled(bare));
     const double fixed = std::clamp(2 * once - twice, 0.0, once);
     const auto share = [&](double seconds) { return std::min(1.0, seconds / fit_.prediction.step); };
-    const auto time = [&](double seconds) { return time_text(share(seconds) * fit_.step); };
+    const auto time = [&](double seconds) { return time_text(share(seconds) * facts_.step_seconds); };
     const double batch_step = advice_.step_of(advice_.doubled(fit_.training)) / 2;  // for as many examples
-    Finding batch{.cause = {"batch", "", share(fixed), fit_.step * batch_step / fit_.prediction.step},
+    const double step = facts_.step_seconds;
+    Finding batch{.cause = {"batch", "", of_time(share(fixed)), step * batch_step / fit_.prediction.step},
                   .removable = false};
     batch.headline = fmt::format("The batch is too small: {} of each step ({} of {}) are the same at any batch.",
-                                 share_text(batch.cause.cost), time(fixed), time_text(fit_.step));
+                                 share_text(share(fixed)), time(fixed), time_text(step));
     batch.sentence = fmt::format("With twice the batch{} an example would take {} less time.",
                                  run_.setting("batch").empty() ? "" : " (now " + run_.setting("batch") + ")",
                                  share_text(std::max(0.0, 1 - batch_step / fit_.prediction.step)));
-    batch.evidence = {share_evidence("the same at any batch", batch.cause.cost)};
+    batch.evidence = {share_evidence("the same at any batch", share(fixed))};
     batch.suggestions = {fmt::format("Use twice the --batch (with a learning rate to match), or --accumulate 2: {}.",
                                      gain_text(fit_.prediction.step, batch_step))};
-    Finding compute{.cause = {"compute", "", share(once - fixed), (1 - share(once - fixed)) * fit_.step},
-                    .removable = false};
-    compute.headline = fmt::format("Computing limited this run: {} of each step, {} of {}.",
-                                   share_text(compute.cause.cost), time(once - fixed), time_text(fit_.step));
-    compute.mention =
-        fmt::format("Computing alone takes {} of it ({}).", time(once - fixed), share_text(compute.cause.cost));
-    compute.evidence = {share_evidence("computing", facts_.all.share(facts_.all.compute())),
+    const double grows = share(once - fixed);
+    Finding compute{.cause = {"compute", "", of_time(grows), (1 - grows) * step}, .removable = false};
+    compute.headline = fmt::format("Computing limited this run: {} of each step, {} of {}.", share_text(grows),
+                                   time(once - fixed), time_text(step));
+    compute.mention = fmt::format("Computing alone takes {} of it ({}).", time(once - fixed), share_text(grows));
+    compute.evidence = {share_evidence("computing", facts_.all.share_of_steps(facts_.all.compute())),
                         time_evidence("computing, per step", facts_.all.per_step(facts_.all.compute()))};
     compute.suggestions = advice_.more_compute();
     findings_.push_back(std::move(compute));
@@ -395,8 +410,8 @@ class Causes {
   void unexplained() {
     constexpr double kMuch = 0.1;
     if (!(fit_.unexplained > kMuch) || fit_.prediction.step > fit_.step || delays_said_) return;
-    const double more = fit_.unexplained * fit_.step;
-    Finding& finding = add("unexplained", "", {fit_.step - more, fit_.unexplained},
+    const double more = fit_.unexplained * facts_.step_seconds;
+    Finding& finding = add("unexplained", "", {facts_.step_seconds - more, fit_.unexplained},
                            fmt::format("{} of each step ({}) are not explained by its work, messages and links.",
                                        share_text(fit_.unexplained), time_text(more)));
     finding.suggestions = {"Train again with --trace, and look at the trace (`lockstep trace`)."};

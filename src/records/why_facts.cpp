@@ -52,10 +52,38 @@ Pace pace_of(const RunRecord& run, const RoleRecord& role) {
 }
 
 void add(Pace& all, const Pace& pace) {
-  for (double Pace::*member :
-       {&Pace::steps, &Pace::examples, &Pace::seconds, &Pace::data, &Pace::forward, &Pace::backward, &Pace::optimizer,
-        &Pace::push, &Pace::pull, &Pace::transfer, &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::rest}) {
+  for (double Pace::*member : {&Pace::steps, &Pace::examples, &Pace::seconds, &Pace::data, &Pace::forward,
+                               &Pace::backward, &Pace::optimizer, &Pace::push, &Pace::pull, &Pace::transfer,
+                               &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::for_chief, &Pace::rest}) {
     all.*member += pace.*member;
+  }
+}
+
+/// Leaves out that a worker waited at its first steps for others, who started later.
+void leave_out_start(const RoleRecord& role, Pace& pace) {
+  constexpr size_t kFewLines = 4;
+  constexpr double kMuchLonger = 5;
+  const std::span<const double> others = role.phase_log.column("others");
+  const std::span<const double> steps = role.phase_log.column("steps");
+  if (others.size() < kFewLines || steps.size() != others.size() || !(steps.front() > 0)) return;
+  std::vector<double> usual;
+  for (size_t i = 1; i < others.size(); ++i) {
+    if (steps[i] > 0) usual.push_back(others[i] / steps[i]);
+  }
+  const double each = median(usual) * steps.front();
+  if (!known(each) || !known(others.front()) || others.front() <= kMuchLonger * each) return;
+  const double start = std::clamp(others.front() - each, 0.0, pace.others);
+  pace.others -= start;
+  pace.seconds -= start;
+  pace.start += start;
+}
+
+/// In step, all wait while the chief evaluates or writes a checkpoint; that is no part of their steps, either.
+void leave_out_waits_for_chief(std::vector<Pace>& workers) {
+  for (Pace& pace : workers) {
+    const double waited = std::clamp(workers.front().aside() - pace.aside(), 0.0, pace.others);
+    pace.others -= waited;
+    pace.for_chief += waited;
   }
 }
 
@@ -115,8 +143,10 @@ RunFacts facts_of(const RunRecord& run) {
   for (const RoleRecord& role : run.roles) {
     if (!role.trains() || role.all_phase_seconds() <= 0 || came_too_late(role)) continue;
     facts.workers.push_back(pace_of(run, role));
-    add(facts.all, facts.workers.back());
+    leave_out_start(role, facts.workers.back());
   }
+  if (in_step(run) && facts.workers.size() > 1) leave_out_waits_for_chief(facts.workers);
+  for (const Pace& pace : facts.workers) add(facts.all, pace);
   set_step(run, facts);
   return facts;
 }

@@ -28,15 +28,19 @@ struct Pace {
   double others = 0;
   double evaluation = 0;
   double checkpoint = 0;
+  double for_chief = 0;  ///< waiting while the chief evaluated or wrote a checkpoint
   double rest = 0;
+  double start = 0;  ///< waiting at the first steps for workers that started later; not a part of `seconds`
 
   [[nodiscard]] double compute() const { return forward + backward + optimizer; }
   [[nodiscard]] double exchange() const { return push + pull + transfer; }
-  [[nodiscard]] double aside() const { return evaluation + checkpoint; }
+  [[nodiscard]] double aside() const { return evaluation + checkpoint + for_chief; }
   /// Returns the worker's own time per step, until the others have what they wait for.
   [[nodiscard]] double own_per_step() const { return per_step(data + compute() + push + rest); }
   [[nodiscard]] double per_step(double part) const { return steps > 0 ? part / steps : 0; }
   [[nodiscard]] double share(double part) const { return seconds > 0 ? part / seconds : 0; }
+  /// Returns a part of the steps as a share of them.
+  [[nodiscard]] double share_of_steps(double part) const { return seconds > aside() ? part / (seconds - aside()) : 0; }
   [[nodiscard]] double step_seconds() const { return per_step(seconds - aside()); }
 };
 
@@ -72,6 +76,7 @@ SlowOne slow_one(const RunRecord& run, const RunFacts& facts);
 struct Finding {
   Cause cause = {};
   bool removable = true;
+  bool measured = false;  ///< its cost was recorded, rather than found by the model
   std::string headline = {};
   std::string mention = {};   ///< headline where another cause comes first; empty: the same
   std::string sentence = {};  ///< more about it; may be empty

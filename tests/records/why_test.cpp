@@ -84,6 +84,7 @@ Training cluster_of(size_t workers, double rate = 1.25e8, double cores = 0.5) {
   training.batch = 32;
   for (size_t i = 0; i <= workers; ++i) {
     predict::Node node{.name = "node" + std::to_string(i + 1), .cores = cores, .quota_period = 0.02};
+    node.kept = predict::kept_of_quota(cores);
     node.link = {.rate = rate, .latency = 0, .burst = std::max(128.0 * 1024, rate * 0.002)};
     training.nodes.push_back(node);
   }
@@ -125,7 +126,7 @@ RoleRecord recorded_worker(const Training& training, const predict::Prediction& 
   const predict::Worker& worker = training.workers[i];
   const predict::Node& node = training.nodes[worker.node];
   const double computing = worker.work.forward + worker.work.backward + worker.work.optimizer + worker.work.rest;
-  const double used = (computing * worker.work.threads + times.messages) / played.step;
+  const double used = (computing * worker.work.threads + times.messages) / played.step + node.kept;
   const double others = std::min(node.cores - used, node.others);
   record.host = node.name;
   record.summary.numbers["threads"] = worker.work.threads;
@@ -143,7 +144,8 @@ RunRecord recorded(const Training& training) {
     roles.push_back(recorded_worker(training, played, i, steps));
   }
   for (size_t i = 0; i < training.servers.size(); ++i) {
-    roles.push_back(with(role("ps:" + std::to_string(i), {{"apply", 1}}), {{"cpu_percent", played.servers[i] * 100}}));
+    const double used = played.servers[i] + training.nodes[training.servers[i].node].kept;
+    roles.push_back(with(role("ps:" + std::to_string(i), {{"apply", 1}}), {{"cpu_percent", used * 100}}));
   }
   RunRecord run = run_of(std::move(roles), steps);
   run.settings = {{"batch", std::to_string(static_cast<int>(training.batch))},
@@ -356,12 +358,94 @@ TEST(Why, EvaluationsAndCheckpoints) {
   training.evaluation = 0.018;
   training.checkpoint = 0.001;
   const Diagnosis why = expect_cause(training, "evaluation", predict::without(training, predict::Resource::evaluation));
-  EXPECT_THAT(why.headline, HasSubstr("Evaluations cost 58 % of each step, 18.0 s in all."));
+  EXPECT_THAT(why.headline, HasSubstr("Evaluations cost 58 % of the time, 18.0 s in all."));
   EXPECT_THAT(why.suggestions, Contains(AllOf(HasSubstr("--eval-every"), HasSubstr("1.4 times as fast"))));
   std::swap(training.evaluation, training.checkpoint);
   const Diagnosis rarer =
       expect_cause(training, "checkpoint", predict::without(training, predict::Resource::checkpoint));
   EXPECT_EQ(rarer.suggestions.front(), "Write checkpoints half as often (--checkpoint-every): 1.4 times as fast.");
+}
+
+TEST(Why, AStepLeavesOutEvaluationsInEveryLine) {
+  Training training = alone();
+  training.evaluation = 0.002;
+  const Diagnosis why = checked(recorded(training));
+  EXPECT_THAT(why.headline, HasSubstr(" of 12.0 ms.")) << "of forward, backward and optimizer";
+  EXPECT_THAT(text_of(why), HasSubstr("Of 12.0 ms per step"));
+  EXPECT_NEAR(why.step, 0.01201, 1e-5);
+  EXPECT_NEAR(why.aside, 0.002, 1e-5);
+  for (const Cause& cause : why.causes) {
+    if (cause.cause != "evaluation") continue;
+    EXPECT_NEAR(cause.cost, 0.002 / 0.01401, 1e-3) << "of the time, to which evaluations belong";
+    EXPECT_NEAR(cause.step, why.step, 1e-9) << "a step is as long without them";
+  }
+}
+
+TEST(Why, WaitingForTheChiefsEvaluationIsNoPartOfAStep) {
+  Training training = cluster_of(2, 1.25e9, 1);
+  training.evaluation = 0.006;
+  const Diagnosis why = checked(recorded(training));
+  Training plain = cluster_of(2, 1.25e9, 1);
+  EXPECT_NEAR(why.step, predict::simulate(plain, {.steps = 60}).step, 2e-4) << "on both workers";
+  EXPECT_THAT(text_of(why), HasSubstr("evaluations took another 6.00 ms"));
+}
+
+TEST(Why, WaitingForWorkersThatStartLaterIsNoPartOfAStep) {
+  RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
+  const double step = checked(run).step;
+  RoleRecord& chief = run.roles.front();
+  for (PhaseTotals& phase : chief.phases) {
+    if (phase.name == "others") phase.seconds += 2;
+  }
+  chief.phase_log = CsvTable::parse("steps,others\n10,2.001\n10,0.001\n10,0.001\n10,0.001\n10,0.001\n", "phases.csv");
+  EXPECT_NEAR(checked(run).step, step, 0.01 * step);
+}
+
+TEST(Why, TheServerOfASingleWorkerIsPartOfTheModel) {
+  Training training = cluster_of(1, 1.25e8, 1);
+  RunRecord run = recorded(training);
+  run.roles.front().role = "worker:0";
+  run.roles.front().summary.texts["strategy"] = "ps";
+  run.nodes = {{.name = "node1", .address = "", .cores = 1, .rate = 1e9, .delay_seconds = 0, .roles = {"ps:0"}},
+               {.name = "node2", .address = "", .cores = 1, .rate = 1e9, .delay_seconds = 0, .roles = {"worker:0"}}};
+  const Fit model = fit(run);
+  ASSERT_TRUE(model.there()) << model.missing;
+  EXPECT_EQ(model.training.servers.size(), 1);
+  EXPECT_GT(model.prediction.mean().exchange(), 0.5 * predict::simulate(training, {.steps = 60}).mean().exchange());
+}
+
+/// Steps of a tenth of a millisecond on nodes with quotas, whose pauses fall into one phase.
+TEST(Why, PausesOfAQuotaAreNotTakenForSlowMessages) {
+  Training training = cluster_of(1, 1.25e9, 0.4);
+  training.tensors = predict::even_tensors(1000);
+  for (predict::Worker& worker : training.workers) worker.work = {.forward = 3e-5, .backward = 4e-5, .rest = 1e-6};
+  training.costs = {.message = 1e-5, .byte = 1e-10, .wake = 5e-6, .add = 0, .update = 1e-5, .update_byte = 0};
+  RunRecord run = recorded(training);
+  Training calm = training;
+  for (predict::Node& node : calm.nodes) {
+    node.cores = 1;
+    node.quota_period = 0;
+  }
+  const predict::WorkerTimes usual = predict::simulate(calm, {.steps = 60}).workers[0];
+  const double step = predict::simulate(training, {.steps = 60}).step;
+  RoleRecord& worker = run.roles.front();
+  worker.role = "worker:0";
+  worker.summary.texts["strategy"] = "ps";
+  const std::map<std::string, double> medians{
+      {"forward", usual.forward}, {"backward", usual.backward}, {"push", usual.push}, {"pull", usual.pull}};
+  for (PhaseTotals& phase : worker.phases) {
+    const auto found = medians.find(phase.name);
+    phase.p50 = phase.mean = found == medians.end() ? 0 : found->second;
+    if (phase.name == "pull") phase.mean += step - usual.all();  // all pauses
+    phase.seconds = phase.mean * 1000;
+  }
+  run.nodes = {{.name = "node1", .address = "", .cores = 0.4, .rate = 1e10, .delay_seconds = 0, .roles = {"ps:0"}},
+               {.name = "node2", .address = "", .cores = 0.4, .rate = 1e10, .delay_seconds = 0, .roles = {"worker:0"}}};
+  const Fit model = fit(run);
+  ASSERT_TRUE(model.there()) << model.missing;
+  EXPECT_LT(model.training.costs.wake, 3e-5);
+  EXPECT_LT(model.unexplained, 0.1);
+  EXPECT_NEAR(model.training.workers[0].work.forward, 3e-5, 1e-6);
 }
 
 TEST(Why, ASmallBatch) {

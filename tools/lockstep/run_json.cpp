@@ -132,6 +132,7 @@ std::string why_json(const records::RunRecord& run, const records::Diagnosis& di
         {{"cause", cause.cause}, {"who", cause.who}, {"cost", number(cause.cost)}, {"step", number(cause.step)}});
   }
   json["step"] = number(diagnosis.step);
+  json["aside"] = number(diagnosis.aside);
   json["unexplained"] = number(diagnosis.unexplained);
   if (against) {
     ordered_json phases = ordered_json::array();
