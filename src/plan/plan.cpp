@@ -16,7 +16,6 @@ using predict::Prediction;
 using predict::Strategy;
 using predict::Training;
 
-constexpr double kQuotaPeriod = 0.02;
 constexpr double kBurstSeconds = 0.002;
 constexpr double kLeastBurst = 128 * 1024;
 /// Simulated steps of all workers together, and the least of each worker.
@@ -106,7 +105,10 @@ class Planner {
     for (const auto& [other, cores] : choices.other_cores) {
       if (other == number) node.cores = cores;
     }
-    if (plan_.basis.quota || node.cores < 1) node.quota_period = kQuotaPeriod;
+    if (plan_.basis.quota || node.cores < 1) {
+      node.quota_period = predict::quota_period(node.cores);
+      node.kept = predict::kept_of_quota(node.cores);
+    }
     node.link.rate = row.rate;
     node.link.latency = row.delay;
     if (plan_.basis.quota && row.rate < predict::kUnlimited) {
@@ -172,9 +174,7 @@ class Planner {
                                   .cost = basis.worker_cost,
                                   .exchange = basis.worker_exchange});
     }
-    // The chief evaluates for all: the same share of the whole training's examples.
-    const double together = in_step(row) ? static_cast<double>(row.workers) : 1;
-    training.evaluation = basis.aside_each * row.batch * together * factors.work;
+    training.machine_cores = plan_.choices.machine_cores;
     return training;
   }
 
@@ -234,7 +234,11 @@ class Planner {
       examples = in_step(row) ? examples_needed(*choices.goal, row.batch * static_cast<double>(row.workers)) : kUnknown;
     }
     if (!(examples > 0)) return;
-    row.seconds = {examples / row.examples.high, examples / row.examples.value, examples / row.examples.low};
+    // The chief evaluates for all; if workers are not in step, the others train meanwhile.
+    const double aside = examples * plan_.basis.aside_each / (in_step(row) ? 1 : static_cast<double>(row.workers));
+    const double error = plan_.basis.error;
+    row.seconds = {examples / row.examples.high + aside * (1 - error), examples / row.examples.value + aside,
+                   examples / row.examples.low + aside * (1 + error)};
     if (choices.price > 0) {
       row.money = row.seconds.value / 3600 * choices.price * static_cast<double>(row.nodes);
     }
@@ -310,7 +314,7 @@ class Planner {
     double speed = alone;
     for (size_t i = 0; i < plan_.rows.size(); ++i) {
       const Row& row = plan_.rows[i];
-      if (!same_way(row, fastest) || row.nodes == 1) continue;
+      if (!same_way(row, fastest) || row.nodes == 1 || !row.fits) continue;
       const double more = (row.examples.value - speed) / (static_cast<double>(row.nodes) - nodes);
       constexpr double kWorth = 0.5;
       if (more >= kWorth * alone) plan_.knee = i;

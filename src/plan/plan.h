@@ -24,6 +24,7 @@ struct Choices {
   int64_t backups = 0;                                       ///< sync: gradients of each update that are not waited for
   std::vector<std::pair<int64_t, double>> other_cores = {};  ///< nodes, from 1, with other cores than the rest
   double cores = 0;                                          ///< of a node; 0: the basis'
+  double machine_cores = 0;                                  ///< of the machine that emulates all nodes; 0: none does
   double memory = 0;                                         ///< bytes of a node; 0: the basis'
   double speed = 1;                                          ///< of a core, relative to the basis'
   double price = 0;                                          ///< of a node's hour; 0: costs are not asked for
@@ -46,8 +47,8 @@ struct Row {
   predict::Strategy strategy = predict::Strategy::local;
   bool sync = true;
   double batch = 1;
-  Interval step = {};        ///< seconds
-  Interval examples = {};    ///< per second
+  Interval step = {};        ///< seconds, without evaluations and checkpoints
+  Interval examples = {};    ///< per second, likewise
   double speed_up = 0;       ///< over one node
   double efficiency = 0;     ///< over the nodes
   double network = 0;        ///< share of the fullest link

@@ -1,5 +1,7 @@
 #include "plan/profile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -85,6 +87,15 @@ predict::Costs read_costs(const Reader& reader) {
 const ModelProfile* Profile::model(const std::string& name) const {
   const auto found = std::find_if(models.begin(), models.end(), [&](const ModelProfile& m) { return m.model == name; });
   return found == models.end() ? nullptr : &*found;
+}
+
+std::string note_of_other_machine(const Profile& profile, const std::string& file, const MachineKind& here) {
+  if (profile.host == here.host && profile.isa == here.isa && profile.cores == here.cores) return "";
+  const auto text = [](const std::string& host, int cores, const std::string& isa) {
+    return fmt::format("{} ({} core{}, {})", host, cores, cores == 1 ? "" : "s", isa);
+  };
+  return fmt::format("{} is a profile of {}, not of this machine, {}: the plan is for nodes like that one.", file,
+                     text(profile.host, profile.cores, profile.isa), text(here.host, here.cores, here.isa));
 }
 
 std::string to_json(const Profile& profile) {

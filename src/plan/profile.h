@@ -43,6 +43,15 @@ struct Profile {
   [[nodiscard]] const ModelProfile* model(const std::string& name) const;
 };
 
+/// A machine, as far as a profile of it is recognised.
+struct MachineKind {
+  std::string host = {};
+  std::string isa = {};
+  int cores = 1;
+};
+/// Returns a note that the profile in `file` is of another machine than `here`; empty if it is of this one.
+std::string note_of_other_machine(const Profile& profile, const std::string& file, const MachineKind& here);
+
 /// The file that `profile` writes and `plan` reads unless another is named.
 constexpr const char* kProfileFile = "lockstep-profile.json";
 

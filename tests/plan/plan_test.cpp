@@ -124,6 +124,33 @@ TEST(Plan, WhatDoesNotFitIntoMemoryIsNotChosen) {
   EXPECT_FALSE(make_plan(basis_of_a_test(), choices).fastest.has_value());
 }
 
+TEST(Plan, TheKneeFitsIntoMemory) {
+  Choices choices = choices_of_a_test();
+  choices.strategies = {Strategy::servers};
+  choices.nodes = {2, 3, 5, 9, 17};
+  choices.rates = {1.25e9};
+  choices.batches = {100};
+  // A server holds a gradient of each worker: eight of them are too many.
+  Basis basis = basis_of_a_test();
+  basis.tensors = predict::even_tensors(250'000'000);
+  choices.rates = {1e15};
+  choices.memory = 9e9;
+  const Plan plan = make_plan(basis, choices);
+  ASSERT_TRUE(plan.knee.has_value());
+  EXPECT_TRUE(plan.rows[*plan.knee].fits) << plan.rows[*plan.knee].nodes << " nodes";
+}
+
+TEST(Plan, AStepLeavesOutEvaluationsAndTheTimeToTheEndDoesNot) {
+  Basis basis = basis_of_a_test();
+  const Plan without = make_plan(basis, choices_of_a_test());
+  basis.aside_each = 1e-5;
+  const Plan with = make_plan(basis, choices_of_a_test());
+  for (size_t i = 0; i < with.rows.size(); ++i) {
+    EXPECT_DOUBLE_EQ(with.rows[i].step.value, without.rows[i].step.value);
+    EXPECT_NEAR(with.rows[i].seconds.value - without.rows[i].seconds.value, 600'000 * 1e-5, 1e-6);
+  }
+}
+
 TEST(Plan, MemoryOfOtherBatchesOrOfAnUnknownWorkerIsNotMadeUp) {
   Basis basis = basis_of_a_test();
   basis.from_run = true;

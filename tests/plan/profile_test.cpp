@@ -53,6 +53,17 @@ TEST(Profile, GivesTheFixedPartOfAPassAndThatOfAnExample) {
   EXPECT_EQ(basis_of(profile, profile.models[0], 3).threads, 4) << "the nearest that was measured";
 }
 
+TEST(Profile, OfAnotherMachineIsSaid) {
+  Profile profile = profile_of_a_test();
+  profile.isa = "avx2";
+  EXPECT_EQ(note_of_other_machine(profile, "p.json", {"north", "avx2", 4}), "");
+  EXPECT_EQ(
+      note_of_other_machine(profile, "p.json", {"south", "avx512", 1}),
+      "p.json is a profile of north (4 cores, avx2), not of this machine, south (1 core, avx512): the plan is for "
+      "nodes like that one.");
+  EXPECT_NE(note_of_other_machine(profile, "p.json", {"north", "avx2", 8}), "");
+}
+
 TEST(Profile, DamagedOnesAreOneLine) {
   const std::string whole = to_json(profile_of_a_test());
   for (size_t length = 0; length + 2 < whole.size(); length += 7) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/host.h"
 #include "base/parallel.h"
 #include "base/suggest.h"
 #include "command.h"
@@ -19,6 +20,7 @@
 #include "records/fit.h"
 #include "run_choice.h"
 #include "settings/configuration.h"
+#include "settings/machine.h"
 #include "terminal/output.h"
 
 namespace lockstep::tools {
@@ -54,7 +56,16 @@ plan::Basis basis_of_model(const PlanArguments& arguments, const plan::Choices& 
   std::error_code ignored;
   const std::string file = arguments.profile.empty() ? plan::kProfileFile : arguments.profile;
   plan::Profile profile;
-  if (!arguments.profile.empty() || fs::exists(file, ignored)) profile = plan::parse_profile(text_of_file(file), file);
+  std::string note;
+  if (!arguments.profile.empty() || fs::exists(file, ignored)) {
+    profile = plan::parse_profile(text_of_file(file), file);
+    note = plan::note_of_other_machine(profile, file, {base::host_name(), settings::active_isa(), threads});
+    // What is measured now does not go with what another machine measured.
+    if (arguments.profile.empty() && !note.empty() && profile.model(model.name) == nullptr) {
+      profile = {};
+      note.clear();
+    }
+  }
   if (profile.costs.message == 0 || profile.host.empty()) {
     profile.cores = threads;
     profile::measure_machine(profile, 2);
@@ -74,6 +85,7 @@ plan::Basis basis_of_model(const PlanArguments& arguments, const plan::Choices& 
     known = &profile.models.back();
   }
   plan::Basis basis = plan::basis_of(profile, *known, threads);
+  if (!note.empty()) basis.notes.push_back(std::move(note));
   basis.dataset = model.defaults.dataset;
   basis.batch = static_cast<double>(model.defaults.batch);
   basis.epochs = static_cast<double>(model.defaults.epochs);
@@ -135,8 +147,10 @@ void add_plan(const Command& program, Invocation& invocation) {
   app.add_option("--batch", arguments->batch, "Batches of a worker [the run's or model's]").type_name("N,N");
   app.add_option("--ps", arguments->ps, "Numbers of parameter servers, each on a node of its own [1]").type_name("N,N");
   app.add_number("--backups", arguments->backups, "Sync: gradients of each update that are not waited for [0]");
-  app.add_option("--node", arguments->node,
-                 "What a node has: cores=8,memory=16GB,speed=1.2; of a single one: node2.cores=4 [as here]")
+  app.add_option(
+         "--node", arguments->node,
+         "What a node has: cores=8,memory=16GB,speed=1.2; of a single one: node2.cores=4; machine=2 if a machine of 2 "
+         "cores emulates them all [as here]")
       .type_name("NODE");
   app.add_option("--cost", arguments->cost, "Price of a node's hour: adds costs").type_name("X/h");
   app.add_option("--epochs", arguments->epochs, "Epochs that time and cost are for [the run's or model's]")

@@ -61,18 +61,26 @@ std::vector<predict::Strategy> strategies_of(const std::string& text) {
   return strategies;
 }
 
-/// Sets what --node says: cores, memory and speed.
+/// Returns the number behind the "=" of a word of --node; more than 0 and up to `most`.
+double number_of_node(std::string_view word, double most, const std::string& allowed) {
+  const std::string_view text = word.substr(word.find('=') + 1);
+  const auto number = emulate::parse_quantity(text, {{"", 1}});
+  if (!number || !(*number > 0) || *number > most) refuse("--node", word, allowed);
+  return *number;
+}
+
+/// Sets what --node says: cores, memory, speed and the machine.
 void set_node(const std::string& text, plan::Choices& choices) {
   std::string rest;  // what an emulated node knows, too
-  for (const std::string_view word : emulate::split(text, ',')) {
-    if (!emulate::trimmed(word).starts_with("speed=")) {
-      rest += (rest.empty() ? "" : ",") + std::string(word);
-      continue;
+  for (const std::string_view each : emulate::split(text, ',')) {
+    const std::string_view word = emulate::trimmed(each);
+    if (word.starts_with("speed=")) {
+      choices.speed = number_of_node(word, 1000, "a speed of more than 0 is allowed, 1: as here");
+    } else if (word.starts_with("machine=")) {
+      choices.machine_cores = number_of_node(word, 1e5, "cores of the machine that emulates all nodes are allowed");
+    } else {
+      rest += (rest.empty() ? "" : ",") + std::string(each);
     }
-    const auto speed = emulate::parse_quantity(emulate::trimmed(word).substr(6), {{"", 1}});
-    if (!speed || !(*speed > 0) || *speed > 1000)
-      refuse("--node", word, "a speed of more than 0 is allowed, 1: as here");
-    choices.speed = *speed;
   }
   if (rest.empty()) return;
   const auto nodes = static_cast<size_t>(*std::max_element(choices.nodes.begin(), choices.nodes.end()));
@@ -88,7 +96,7 @@ void set_node(const std::string& text, plan::Choices& choices) {
   emulate::NodeSpec node = all.front();
   node.cores = usual;
   if (node.rate > 0 || node.delay_seconds > 0 || node.loss > 0) {
-    refuse("--node", text, "cores, memory and speed are allowed; --rate and --delay say what links are");
+    refuse("--node", text, "cores, memory, speed and machine are allowed; --rate and --delay say what links are");
   }
   choices.cores = node.cores;
   choices.memory = node.memory_bytes;
