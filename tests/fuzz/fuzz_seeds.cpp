@@ -142,6 +142,18 @@ void write_records(const std::string& folder) {
   put("monitor", 2, "time,seconds,cpu_percent\n2026-11-16,0.5,80\r\n1794787201.0,1.0,\nx\n");
 }
 
+void write_profile(const std::string& folder) {
+  const std::string json = R"({"lockstep_profile":1,"host":"north","isa":"avx2","cores":4,"memory_bytes":8e9,
+      "memory_rate":1e10,"link_rate":2e9,"costs":{"message":3e-5,"byte":2.5e-10,"wake":2e-5,"add":1e-10,"update":3e-5,
+      "update_byte":2e-10},"models":[{"model":"lr","memory_fixed":1e6,"memory_each":3136,"tensors":[{"count":7840,
+      "announced":1},{"count":10,"announced":0.25}],"points":[{"batch":1,"threads":1,"forward":1e-5,"backward":2e-5,
+      "optimizer":1e-6,"spread":0.1},{"batch":64,"threads":1,"forward":1e-4,"backward":2e-4,"optimizer":1e-6,
+      "spread":0.1}]}]})";
+  put_text(folder + "/lr.json", json);
+  const size_t at = json.find("1e-5");
+  put_text(folder + "/deep.json", nested(json.substr(0, at), json.substr(at + 4)));
+}
+
 /// Writes what other programs write. The first byte tells guest_fuzz how to read the rest.
 void write_guest(const std::string& folder) {
   const auto put = [&](const std::string& name, uint8_t kind, const std::string& text) {
@@ -373,6 +385,7 @@ int main(int argc, char** argv) {
     write_tar(made(folder + "/tar"));
     write_experiment(made(folder + "/experiment"));
     write_records(made(folder + "/records"));
+    write_profile(made(folder + "/profile"));
     write_guest(made(folder + "/guest"));
     write_model_yaml(made(folder + "/model_yaml"), argv[2]);
     write_http(made(folder + "/http"));
