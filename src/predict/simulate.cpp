@@ -60,6 +60,7 @@ class Player {
     double ended = 0;
   };
 
+  [[nodiscard]] double start_of(size_t worker) const;
   void start(size_t worker);
   void take_batch(size_t worker);
   void forward(size_t worker);
@@ -81,10 +82,22 @@ class Player {
 };
 
 void Player::play() {
-  for (size_t i = 0; i < workers_.size(); ++i) start(i);
+  for (size_t i = 0; i < workers_.size(); ++i) world_.events.at(start_of(i), [this, i] { start(i); });
   while (!over()) {
     if (!world_.events.step()) throw Error("the simulation of the training came to a halt");
   }
+}
+
+/// Workers that do not wait for each other do not keep in step by chance either: they begin evenly spread over the time
+/// that one of them alone would need for a step.
+double Player::start_of(size_t worker) const {
+  const Training& training = world_.training;
+  if (training.strategy != Strategy::servers || training.sync) return 0;
+  const Worker& own = training.workers[worker];
+  const double bytes = static_cast<double>(training.elements()) * training.element_bytes;
+  const double link = training.nodes[own.node].link.rate;
+  const double alone = own.work.forward + own.work.backward + (link < kUnlimited ? 2 * bytes / link : 0);
+  return alone * static_cast<double>(worker) / static_cast<double>(workers_.size());
 }
 
 /// Asynchronous workers may differ much in speed; then the fast ones make more steps.

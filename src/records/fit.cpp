@@ -91,11 +91,21 @@ double cpu_of_evaluations(const RoleRecord& role, const Pace& pace, const predic
   return known(all) && all >= 0 ? std::min(all, pace.evaluation) : pace.evaluation;
 }
 
+/// Returns the CPU time of a role's checkpoints: half of them were paused no more than the median.
+double cpu_of_checkpoints(const RoleRecord& role, const Pace& pace) {
+  for (const PhaseTotals& phase : role.phases) {
+    const double all = phase.p50 * phase.count;
+    if (phase.name == "checkpoint" && known(all) && all >= 0) return std::min(all, pace.checkpoint);
+  }
+  return 0;
+}
+
 /// Returns the CPU time of a role's step; the monitor's samples are of all that it did.
 double cpu_of_steps(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
   const double use = role.resource("cpu_percent").mean / 100;
   const double all = std::max(use - node.kept, 0.2 * use) * (pace.seconds + pace.start);
-  return std::max(all - cpu_of_evaluations(role, pace, node), 0.2 * all) / std::max(pace.steps, 1.0);
+  const double beside = cpu_of_evaluations(role, pace, node) + cpu_of_checkpoints(role, pace);
+  return std::max(all - beside, 0.2 * all) / std::max(pace.steps, 1.0);
 }
 
 Recorded recorded_of(const RoleRecord& role, const Pace& pace, const predict::Node& node) {

@@ -280,6 +280,13 @@ TEST(Simulation, AsyncWorkersGoTheirOwnPaceUpToTheStaleness) {
   EXPECT_GT(bound.workers[0].others, 0.005);
 }
 
+TEST(Simulation, AsyncWorkersAreNotInStepByChance) {
+  Training training = cluster(2, Strategy::servers, 1e8);
+  training.sync = false;
+  // 10.5 ms of computing and 10 ms each way. In step, both would send and receive at once, which takes 50 ms.
+  EXPECT_LT(simulate(training).step, 0.04);
+}
+
 TEST(Simulation, TheSameTrainingGivesTheSamePrediction) {
   Training training = cluster(3, Strategy::servers, 1e8);
   for (Worker& worker : training.workers) worker.work.spread = 0.2;
