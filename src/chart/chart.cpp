@@ -184,8 +184,8 @@ std::string_view asset(std::string_view name) {
 
 std::pair<double, double> drawn_band(std::pair<double, double> curves, std::pair<double, double> bands, bool log) {
   if (log || !(curves.second > curves.first)) return bands;
-  const double reach = curves.second - curves.first;
-  return {std::max(bands.first, curves.first - reach), std::min(bands.second, curves.second + reach)};
+  const double air = (curves.second - curves.first) / 2;
+  return {std::max(bands.first, curves.first - air), std::min(bands.second, curves.second + air)};
 }
 
 std::string escape_html(std::string_view text) {

@@ -68,7 +68,8 @@ void share_axes(std::vector<chart::Chart>& charts, bool facets) {
     const double own = all.values.second;
     for (const chart::Chart& other : charts) {
       const Reach reach = reach_of(other);
-      const bool flat = std::min(own, reach.values.second) < kLeastPart * std::max(own, reach.values.second);
+      const double least = std::min(own, reach.values.second);
+      const bool flat = least > 0 && least < kLeastPart * std::max(own, reach.values.second);
       if (!facets || flat || !of_one_axis(chart, other)) continue;
       widen(all.values, {reach.values.first, reach.values.second});
       widen(all.bands, {reach.bands.first, reach.bands.second});

@@ -259,19 +259,20 @@ TEST(Plot, FacetsShareTheirAxis) {
 }
 
 TEST(Plot, AFacetThatWouldBeFlatOnTheSharedAxisHasItsOwn) {
-  std::vector<MadeRun> runs{batch(8, 0), batch(64, 0), batch(8, 0), batch(64, 0)};
-  const std::vector<double> losses{120, 150, 2, 2.5};
+  std::vector<MadeRun> runs{batch(8, 0), batch(64, 0), batch(8, 0), batch(64, 0), batch(8, 0), batch(64, 0)};
+  const std::vector<double> losses{120, 150, 2, 2.5, 0, 0};
   for (size_t i = 0; i < runs.size(); ++i) {
     runs[i].values["loss"] = losses[i];
-    runs[i].varied.emplace_back("model", i < 2 ? "autoencoder" : "stn");
+    runs[i].varied.emplace_back("model", i < 2 ? "autoencoder" : i < 4 ? "stn" : "nothing");
   }
   lab::Results results = made_results(runs);
   results.experiment.report.plots = {plot(lab::PlotKind::bars, "batch", {"loss"})};
   results.experiment.report.plots[0].facets = {"model"};
   const auto charts = charts_of(html(results));
-  ASSERT_THAT(charts, SizeIs(2));
-  EXPECT_EQ(charts[0]["y"]["shows"], nlohmann::json({120, 150}));
-  EXPECT_EQ(charts[1]["y"]["shows"], nlohmann::json({2, 2.5}));
+  ASSERT_THAT(charts, SizeIs(3));
+  EXPECT_EQ(charts[0]["y"]["shows"], nlohmann::json({0, 150}));
+  EXPECT_EQ(charts[1]["y"]["shows"], nlohmann::json({0, 2.5}));
+  EXPECT_EQ(charts[2]["y"]["shows"], nlohmann::json({0, 150}));
 }
 
 TEST(Plot, WideIntervalsDoNotMakeTheSharedAxisOfCurvesWide) {
@@ -289,8 +290,8 @@ TEST(Plot, WideIntervalsDoNotMakeTheSharedAxisOfCurvesWide) {
   results.experiment.report.plots[0].facets = {"mode"};
   for (const auto& chart : charts_of(html(results))) {
     EXPECT_LT(chart["series"][0]["low"][0], 0.7);
-    EXPECT_NEAR(chart["y"]["shows"][0], 0.86, 1e-9);
-    EXPECT_NEAR(chart["y"]["shows"][1], 0.98, 1e-9);
+    EXPECT_NEAR(chart["y"]["shows"][0], 0.88, 1e-9);
+    EXPECT_NEAR(chart["y"]["shows"][1], 0.96, 1e-9);
   }
 }
 

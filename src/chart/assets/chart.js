@@ -13,11 +13,12 @@ const lockstepChart = (() => {
   let made = 0;
 
   const textRoom = (text) => text.length * 6.7;
-  // Cuts the ends of intervals that go further beyond the curves than the curves themselves reach: intervals of few
-  // repeats would make them flat.
+  // Cuts the ends of intervals that go further beyond the curves than half of what the curves themselves reach: intervals
+  // of few repeats would make them flat.
   function within([low, high], bands, log) {
     if (log || !(high > low)) return bands;
-    return bands.filter(known).map((value) => Math.max(2 * low - high, Math.min(2 * high - low, value)));
+    const air = (high - low) / 2;
+    return bands.filter(known).map((value) => Math.max(low - air, Math.min(high + air, value)));
   }
   const shorten = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
 
