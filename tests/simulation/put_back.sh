@@ -35,7 +35,9 @@ for patch in "${patches[@]}"; do
   for source in "$work"/src/allreduce/elastic/{assembly*,relay}.cpp; do echo "#include \"$source\""; done > "$work/all.cpp"
   (cd "$build" && bash -c "${compile/ -I/ -I$work/src -I} -o $work/all.o -c $work/all.cpp" &&
     bash -c "${link/ -o $program/ $work/all.o -o $work/tests -Wl,--allow-multiple-definition}")
-  found="$("$work/tests" --sources=elastic_test.cpp --gtest_filter='*Groups.*EveryHistory' \
+  suite=ElasticGroups
+  if grep -q '^+++ .*/relay' "$patch"; then suite=LargeGroups; fi
+  found="$("$work/tests" --sources=elastic_test.cpp --gtest_filter="$suite.*EveryHistory" \
     --histories="$most" | grep -m 2 -E ', seed [0-9]+: | faults are enough' || true)"
   echo "$(basename "$patch" .patch): ${found:-not found in $most histories}"
   [[ -n "$found" ]] || unfound=1
