@@ -122,7 +122,7 @@ TEST_F(Etcd, OneOfSeveralServersIsEnough) {
   start();
   EtcdOptions several = options();
   several.address =
-      parse_etcd_address("etcd://127.0.0.1:" + std::to_string(free_port()) + ",127.0.0.1:" + std::to_string(port));
+      parse_etcd_address("etcd://127.0.0.1:" + std::to_string(free_port()) + ",localhost:" + std::to_string(port));
   EtcdRegister client(several);
   EXPECT_EQ(answer_of(client).outcome, Outcome::present);
   EXPECT_EQ(swap_now(client, {}, {1, 5, {{0, 9}}}).outcome, Outcome::won);
