@@ -39,6 +39,7 @@ class SlurmTest(ClusterTest):
         super().setUp()
         os.environ.update(self.slurm.environment)
         os.environ["OMPI_MCA_btl_tcp_if_include"] = "lo"  # otherwise Open MPI uses other interfaces between nodes
+        os.environ["SLURM_PMIX_FENCE"] = "tree"  # with its default a rank may die in MPI_Init (docs/mpi-and-slurm.md)
 
     def srun(self, ranks, nodes, words, *more):
         # If one rank dies, the others end, so that the nodes are free for the next test.
