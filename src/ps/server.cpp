@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "lockstep/error.h"
+#include "transport/attend.h"
 
 namespace lockstep::ps {
 namespace {
@@ -154,8 +155,8 @@ wire::Welcome Server::welcome() const {
 }
 
 void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) {
-  const bool server = hello.role().starts_with("ps:");
-  std::optional<ControlStreams::Entry> entry;
+  const auto control = std::make_shared<Control>();
+  control->hello = hello;
   {
     // Under the mutex, and without making versions, so that no commit falls between the ones it missed and the ones
     // sent to it as a peer.
@@ -170,34 +171,49 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
       commit.set_generation(job_.generation());
       if (!send(stream, header(Kind::commit), commit)) return;
     }
-    entry.emplace(
+    control->entry.emplace(
         control_streams_,
         Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer(), false, process_of(hello, stream.peer())},
         stream);
   }
+  // Workers may be many, and say little here. What a server says makes versions.
+  if (!hello.role().starts_with("ps:")) {
+    return transport::attend(stream, {[this, control](const transport::Frame& frame) { on_control(*control, frame); },
+                                      [this, control] { on_control_end(*control); }});
+  }
   for (;;) {
     const base::Result<transport::Frame> frame = stream.read();
     if (!frame) break;
-    entry->heard();
-    if (claims_ > 0) {
-      const base::MutexLock lock(mutex_);
-      changed_.notify_all();
-    }
-    if (kind_of(frame.value()) == Kind::notice) {
-      entry->knows_end();
-      const base::MutexLock lock(mutex_);
-      job_.knows_end(hello.member());
-    }
-    if (kind_of(frame.value()) == Kind::received && server) {
-      const auto received = parse<wire::Received>(frame.value());
-      const base::MutexLock lock(mutex_);
-      job_.received(cluster::parse_task(hello.role()).index, received);
-      settle();
-    }
+    on_control(*control, frame.value());
   }
-  const std::string why = entry->why();
-  entry.reset();
-  departed(hello, why.empty() ? "its connection closed" : why);
+  on_control_end(*control);
+}
+
+void Server::on_control(Control& control, const transport::Frame& frame) {
+  control.entry->heard();
+  if (claims_ > 0) {
+    const base::MutexLock lock(mutex_);
+    changed_.notify_all();
+  }
+  if (kind_of(frame) == Kind::notice) {
+    control.entry->knows_end();
+    const base::MutexLock lock(mutex_);
+    job_.knows_end(control.hello.member());
+  }
+  if (kind_of(frame) == Kind::received && control.hello.role().starts_with("ps:")) {
+    const auto received = parse<wire::Received>(frame);
+    const base::MutexLock lock(mutex_);
+    job_.received(cluster::parse_task(control.hello.role()).index, received);
+    settle();
+  }
+}
+
+void Server::on_control_end(Control& control) try {
+  const std::string why = control.entry->why();
+  control.entry.reset();
+  departed(control.hello, why.empty() ? "its connection closed" : why);
+} catch (const std::exception&) {
+  end_with_error();
 }
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
@@ -205,7 +221,7 @@ void Server::departed(const wire::Hello& hello, const std::string& why) {
   changed_.notify_all();
   if (ended_) return;
   job_.departed(hello, why, control_streams_.peers(), now());
-  settle();
+  carry_out(job_.orders());  // those who wait make the versions that need one less
 }
 
 void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {

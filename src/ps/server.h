@@ -3,8 +3,9 @@
 // chief, or from its own folder after a restart. It ends when the chief says that training has ended.
 //
 // Its Job (job.h) decides, its Applier (applier.h) makes the versions; the server listens, reads and writes frames, and
-// waits. Owned by one thread, which calls run(). Each stream has a handler thread; one mutex guards the job. A handler
-// that waits for others waits on `changed_`; nothing polls. Whoever finds that a version can be made has it made.
+// waits. Owned by one thread, which calls run(). Each data stream has a handler thread; the listener's thread reads the
+// control streams of workers. One mutex guards the job. A handler that waits for others waits on `changed_`; nothing
+// polls. Whoever finds that a version can be made has it made.
 //
 //    server.cpp              life of a server, streams
 //    server_admission.cpp    admission of streams and members
@@ -114,6 +115,13 @@ class Server {
   void claim_role(const transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
   void handle(transport::Stream& stream);
   void serve_control(transport::Stream& stream, const wire::Hello& hello);
+  /// A control stream that is served.
+  struct Control {
+    wire::Hello hello;
+    std::optional<ControlStreams::Entry> entry;
+  };
+  void on_control(Control& control, const transport::Frame& frame);
+  void on_control_end(Control& control);
   void serve_data(transport::Stream& stream, const wire::Hello& hello);
   void answer(Session& session, const transport::Frame& frame);
   [[nodiscard]] wire::Welcome welcome() const LOCKSTEP_REQUIRES(mutex_);

@@ -42,6 +42,7 @@ class CallStream : public Stream {
   bool start_read();
   /// True if the frame requested by start_read() has arrived or never will.
   bool read_ended();
+  [[nodiscard]] bool read_asked() const { return reading_.started; }
   /// True if the ended read has a message.
   [[nodiscard]] bool has_message() const { return reading_.success && reading_.received != nullptr; }
   /// Waits for the operation until the deadline. Returns true if it has ended; `success` says how.

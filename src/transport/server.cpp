@@ -20,6 +20,11 @@ namespace {
 constexpr std::chrono::milliseconds kNoFiles{100};  // between attempts to accept while the system has no room
 constexpr size_t kMostStrangers = 64;               // most connections that have not identified themselves
 constexpr int kAcceptedAtOnce = 64;
+/// Between looks at attended streams that no socket announces: a writer may have read their bytes, or they are
+/// cancelled.
+constexpr std::chrono::milliseconds kLookAtAttended{250};
+constexpr std::chrono::milliseconds kLastHangUps{100};  // time for the peers of attended streams to hang up at the end
+constexpr int kFramesAtOnce = 64;
 constexpr const char* kStopping = "the server is shutting down";
 
 base::FileHandle make_bell() {
@@ -54,6 +59,11 @@ class Server::Impl {
     bool lingers = false;  ///< true while the peer may still read the last frames of the ended stream
     bool done = false;
   };
+  /// A stream that the acceptor reads (attend.h).
+  struct Attended {
+    Session* session = nullptr;
+    Lobby::Ready ready;
+  };
 
   // The acceptor's thread.
   void run();
@@ -66,9 +76,18 @@ class Server::Impl {
   /// Handles a system limit: closes strangers first, because they must not end the server.
   void no_room(const std::string& why);
   void fail(const std::string& why);
+  void take_over_attended();
+  /// Reads what has arrived; `polled`: their sockets.
+  void read_attended(std::span<const pollfd> polled);
+  /// Reads one of them. Returns false if it has ended; `failure` says why, if its peer is to know.
+  bool read_some(const Attended& one, std::string& failure);
+  void end_attended(Attended one, const std::string& failure);
+  void end_all_attended();
 
   // A session's thread.
   void serve(Session& session, Lobby::Ready ready);
+  /// Ends a stream in order, and waits until its peer hangs up.
+  void finish(Session& session, Lobby::Ready ready, const std::string& failure, std::chrono::milliseconds linger);
   void admit(Session& session);
 
   void ring();
@@ -86,12 +105,16 @@ class Server::Impl {
   int lingering_ LOCKSTEP_GUARDED_BY(mutex_) = 0;      ///< ended streams whose connection is still open
   size_t unadmitted_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< sessions of strangers
   std::list<Session> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::vector<Attended> handed_over_ LOCKSTEP_GUARDED_BY(mutex_);  ///< by their handlers, to the acceptor
 
   // Used only by the acceptor's thread.
   Lobby lobby_;
   Listener listener_;
   std::chrono::steady_clock::time_point accepts_from_;
   bool failed_ = false;
+  std::list<Attended> attended_;
+  std::chrono::steady_clock::time_point look_at_attended_;
+  bool more_from_attended_ = false;
   std::thread acceptor_;
 };
 
@@ -134,6 +157,7 @@ void Server::Impl::run() {
   while (wait_and_handle()) {
   }
   lobby_.clear();
+  end_all_attended();
 }
 
 bool Server::Impl::wait_and_handle() {
@@ -142,6 +166,12 @@ bool Server::Impl::wait_and_handle() {
   std::vector<pollfd> polled{{accepts ? listener_.socket() : -1, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
   int timeout = accepts ? -1 : static_cast<int>(pause.count());
   lobby_.add_to(polled, timeout);
+  const size_t attended_from = polled.size();
+  for (const Attended& one : attended_) polled.push_back({one.ready.host->watched(), POLLIN | POLLRDHUP, 0});
+  if (!attended_.empty()) {
+    const auto most = static_cast<int>(more_from_attended_ ? 0 : kLookAtAttended.count());
+    timeout = timeout < 0 ? most : std::min(timeout, most);
+  }
   if (poll(polled.data(), polled.size(), timeout) < 0) {
     for (pollfd& fd : polled) fd.revents = 0;
     if (errno != EINTR) fail(why_no_room(errno));
@@ -153,6 +183,8 @@ bool Server::Impl::wait_and_handle() {
     if (stopping_) return false;
   }
   join_finished();
+  read_attended(std::span(polled).subspan(attended_from));
+  take_over_attended();
   for (Lobby::Ready& ready : lobby_.advance_all(std::span(polled).subspan(2))) begin(std::move(ready));
   if (const std::string why = lobby_.take_limit(); !why.empty()) no_room(why);
   if (polled[0].revents != 0) accept_some();
@@ -225,7 +257,86 @@ void Server::Impl::join_finished() {
       at = next;
     }
   }
-  for (Session& session : finished) session.thread.join();
+  for (Session& session : finished) {
+    if (session.thread.joinable()) session.thread.join();  // an attended one may have none
+  }
+}
+
+void Server::Impl::take_over_attended() {
+  std::vector<Attended> came;
+  {
+    const base::MutexLock lock(mutex_);
+    came.swap(handed_over_);
+  }
+  for (Attended& one : came) {
+    one.session->thread.join();  // it has nothing left to do
+    attended_.push_back(std::move(one));
+    more_from_attended_ = true;
+  }
+}
+
+void Server::Impl::read_attended(std::span<const pollfd> polled) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool all = std::exchange(more_from_attended_, false) || now >= look_at_attended_;
+  if (all) look_at_attended_ = now + kLookAtAttended;
+  auto polled_of = polled.begin();
+  for (auto at = attended_.begin(); at != attended_.end() && polled_of != polled.end();) {
+    const auto one = at++;
+    const bool look = (polled_of++)->revents != 0 || all;
+    std::string failure;
+    if (!look || read_some(*one, failure)) continue;
+    Attended ended = std::move(*one);
+    attended_.erase(one);
+    end_attended(std::move(ended), failure);
+  }
+}
+
+bool Server::Impl::read_some(const Attended& one, std::string& failure) {
+  try {
+    for (int i = 0; i < kFramesAtOnce; ++i) {
+      if (!one.ready.stream->next_frame_ended()) return true;
+      const base::Result<Frame> frame = one.ready.stream->read();
+      if (!frame) return false;
+      one.ready.stream->attendance()->on_frame(frame.value());
+    }
+  } catch (const std::exception& error) {
+    failure = error.what();
+    return false;
+  }
+  more_from_attended_ = true;
+  return true;
+}
+
+void Server::Impl::end_attended(Attended one, const std::string& failure) {
+  one.ready.stream->attendance()->on_end();
+  Session& session = *one.session;
+  try {
+    session.thread = std::thread([this, &session, ready = std::move(one.ready), failure]() mutable {
+      finish(session, std::move(ready), failure, options_.linger);
+    });
+  } catch (const std::system_error& error) {  // the stream is closed by now
+    fail(base::error_text(error));
+    const base::MutexLock lock(mutex_);
+    session.host = nullptr;
+    session.stream = nullptr;
+    --streams_;
+    session.done = true;
+  }
+}
+
+/// They are cancelled together, so that their peers hang up at the same time.
+void Server::Impl::end_all_attended() {
+  take_over_attended();
+  for (const Attended& one : attended_) {
+    one.ready.stream->attendance()->on_end();
+    one.ready.stream->cancel(kStopping);
+  }
+  const auto until = std::chrono::steady_clock::now() + kLastHangUps;
+  for (Attended& one : attended_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    finish(*one.session, std::move(one.ready), kStopping, std::max(left, std::chrono::milliseconds(0)));
+  }
+  attended_.clear();
 }
 
 // A session's thread.
@@ -246,6 +357,19 @@ void Server::Impl::serve(Session& session, Lobby::Ready ready) {
   } catch (const std::exception& error) {
     failure = error.what();
   }
+  if (ready.stream->attendance()) {
+    const base::MutexLock lock(mutex_);
+    if (failure.empty() && !stopping_) {
+      handed_over_.push_back({&session, std::move(ready)});
+      return ring();
+    }
+  }
+  if (ready.stream->attendance()) ready.stream->attendance()->on_end();
+  finish(session, std::move(ready), failure, options_.linger);
+}
+
+void Server::Impl::finish(Session& session, Lobby::Ready ready, const std::string& failure,
+                          std::chrono::milliseconds linger) {
   {
     const base::MutexLock lock(mutex_);
     session.stream = nullptr;
@@ -257,7 +381,7 @@ void Server::Impl::serve(Session& session, Lobby::Ready ready) {
   }
   ready.stream->finish(failure);
   ready.stream.reset();
-  ready.host->wait_for_hang_up(options_.linger);
+  ready.host->wait_for_hang_up(linger);
   {
     const base::MutexLock lock(mutex_);
     session.host = nullptr;
@@ -289,7 +413,9 @@ void Server::Impl::shutdown() {
     }
     rest.swap(sessions_);
   }
-  for (Session& session : rest) session.thread.join();
+  for (Session& session : rest) {
+    if (session.thread.joinable()) session.thread.join();
+  }
 }
 
 Server::Server(const ServerOptions& options, Handler handler)

@@ -81,4 +81,8 @@ void ServerStream::admit() {
   if (on_admit_) on_admit_();
 }
 
+void attend(Stream& stream, Attendance attendance) {
+  dynamic_cast<ServerStream&>(stream).attend(std::move(attendance));
+}
+
 }  // namespace lockstep::transport
