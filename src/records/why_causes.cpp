@@ -323,7 +323,9 @@ class Causes {
     for (const predict::Worker& worker : fit_.training.workers) {
       if (worker.work.pause > 0) return 0;
     }
-    return node.quota_period > 0 ? std::max(0.0, fit_.step - fit_.prediction.step) : 0;
+    if (!(node.quota_period > 0)) return 0;
+    const double most = (fit_.evaluation + fit_.checkpoint) * std::max(0.0, 1 / node.cores - 1);
+    return std::clamp(fit_.step - fit_.prediction.step, 0.0, most);
   }
 
   void evaluations_and_checkpoints() {

@@ -498,6 +498,23 @@ TEST(Why, MoreRolesThanCores) {
   EXPECT_THAT(text_of(checked(run)), Not(HasSubstr("threads share")));
 }
 
+TEST(Why, WhatIsNotExplainedIsNotAscribedToShortEvaluations) {
+  Training training = cluster_of(2, 1.25e9);
+  training.evaluation = 0.001;
+  RunRecord run = recorded(training);
+  for (RoleRecord& r : run.roles) {
+    for (PhaseTotals& phase : r.phases) {
+      if (phase.name == "pull") phase.seconds += 100;
+    }
+  }
+  // On half a core, evaluations keep the steps after them from as much time as they took themselves.
+  for (const Cause& cause : checked(run).causes) {
+    if (cause.cause == "evaluation") {
+      EXPECT_LT(cause.cost, 0.05);
+    }
+  }
+}
+
 TEST(Why, WhatTheModelDoesNotExplainIsSaid) {
   Training training = cluster_of(2, 1.25e9);
   RunRecord run = recorded(training);
