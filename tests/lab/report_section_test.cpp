@@ -18,6 +18,16 @@ std::string with(const std::string& part, const std::string& entry) {
   return kBase + "cases: [{label: x, tags: {nodes: 1}}]\nreport: {" + part + ": [" + entry + "]}\n";
 }
 
+/// Makes a file with one finding, in line 4, and runs that differ in nodes, batch and mode.
+std::string with_finding(const std::string& entry) {
+  return kBase +
+         "cases: [{label: x, tags: {nodes: 1}}, {label: y, batch: 7, tags: {nodes: 1}}, {label: z, lr: 0.2, tags: "
+         "{nodes: 2}}, "
+         "{label: a, tags: {nodes: 1}, workers: 2, ps: 1, mode: async}, "
+         "{label: s, tags: {nodes: 1}, workers: 2, ps: 1, mode: sync}]\nreport: {findings: [" +
+         entry + "]}\n";
+}
+
 TEST(ReportSection, ATableHasRowsColumnsAndAFilter) {
   const lab::Experiment made =
       parse(with("tables",
@@ -33,9 +43,8 @@ TEST(ReportSection, ATableHasRowsColumnsAndAFilter) {
 
 TEST(ReportSection, SlopesAndCurvesAreTests) {
   const lab::Experiment made =
-      parse(with("findings",
-                 "{name: f, says: s, tests: [{slope: seconds, over: nodes, at_least: -1.1, at_most: -0.9}, "
-                 "{curve: accuracy, over: epoch, first: {nodes: 1}, second: {nodes: 2}, is: higher}]}"));
+      parse(with_finding("{name: f, says: s, tests: [{slope: seconds, over: nodes, at_least: -1.1, at_most: -0.9}, "
+                         "{curve: accuracy, over: epoch, first: {nodes: 1}, second: {nodes: 2}, is: higher}]}"));
   const auto& tests = made.report.findings.at(0).tests;
   EXPECT_EQ(tests.at(0).kind, lab::TestKind::slope);
   EXPECT_EQ(tests[0].over, "nodes");
@@ -72,13 +81,12 @@ TEST(ReportSection, PlotsTakeOneNameOrAList) {
 }
 
 TEST(ReportSection, FindingsHaveTests) {
-  const lab::Experiment made =
-      parse(with("findings",
-                 "{name: f, says: S., explain: [wait_share], tests: [{compare: seconds, first: {mode: sync}, second: "
-                 "{mode: async}, "
-                 "is: greater, by: [batch], where: {nodes: 1}}, {ratio: seconds, first: {nodes: 1}, second: {nodes: "
-                 "2}, at_most: 0.4}, "
-                 "{trend: seconds, over: batch, is: falls, within: 0.1}, {most: seconds, over: label, is: x}]}"));
+  const lab::Experiment made = parse(
+      with_finding("{name: f, says: S., explain: [wait_share], tests: [{compare: seconds, first: {mode: sync}, second: "
+                   "{mode: async}, "
+                   "is: greater, by: [batch], where: {nodes: 1}}, {ratio: seconds, first: {nodes: 1}, second: {nodes: "
+                   "2}, at_most: 0.4}, "
+                   "{trend: seconds, over: batch, is: falls, within: 0.1}, {most: seconds, over: label, is: x}]}"));
   const lab::FindingSpec& finding = made.report.findings.at(0);
   ASSERT_EQ(finding.tests.size(), 4U);
   EXPECT_EQ(finding.tests[0].first.where.size(), 2U) << "where is for both sides";
