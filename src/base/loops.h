@@ -7,9 +7,14 @@ namespace lockstep::base {
 
 /// Makes this thread's next loops run on OpenMP's threads. Called before each loop that a library runs on them: threads
 /// of two kinds would wait on the same cores, and disturb each other for some tens of microseconds at every change.
+/// Stands until leave_openmp() or end_team().
 void follow_openmp();
 
-/// Ends the threads that share this thread's loops. The next loop starts them again, on the cores allowed then.
+/// Makes this thread's next loops run on its team again. Called as another model begins.
+void leave_openmp();
+
+/// Ends the threads that share this thread's loops, with GCC also OpenMP's. The next loop starts them again, on the
+/// cores allowed then.
 void end_team();
 
 /// Makes all later loops of this thread run on it alone.

@@ -12,11 +12,8 @@
 namespace lockstep::base {
 namespace {
 
-/// Loops after one of oneDNN's until it is forgotten: several steps of a model that uses it.
-constexpr int kFollowingLoops = 500;
-
 thread_local bool alone = false;
-thread_local int loops_by_openmp = 0;
+thread_local bool follows = false;  ///< loops run on OpenMP's threads
 thread_local bool flushed = false;  ///< OpenMP's threads of this thread take denormal numbers as zero
 thread_local std::unique_ptr<Team> team;
 
@@ -34,6 +31,7 @@ void run_by_openmp(Split split, FunctionRef<void(int, int)> body) {
 #pragma omp parallel num_threads(split.team)
   {
     const FlushDenormals flush;
+    const InsideLoop inside;
     for (int part = omp_get_thread_num(); part < split.parts; part += omp_get_num_threads()) body(part, split.parts);
   }
 }
@@ -55,17 +53,14 @@ void parallel(Split split, FunctionRef<void(int, int)> body) {
     for (int part = 0; part < parts; ++part) body(part, parts);
     return;
   }
-  if (loops_by_openmp > 0) {
-    --loops_by_openmp;
-    return run_by_openmp(split, body);
-  }
+  if (follows) return run_by_openmp(split, body);
   if (team == nullptr) team = std::make_unique<Team>();
   const InsideLoop inside;
   team->run(split.parts, threads, body);
 }
 
 void follow_openmp() {
-  loops_by_openmp = kFollowingLoops;
+  follows = true;
   if (flushed) return;
   flushed = true;
   const FlushDenormals only_here;  // this thread is one of them, and goes back
@@ -73,7 +68,18 @@ void follow_openmp() {
   flush_denormals_for_good();
 }
 
-void end_team() { team.reset(); }
+void leave_openmp() { follows = false; }
+
+void end_team() {
+  team.reset();
+  follows = false;
+  if (!flushed) return;
+  flushed = false;
+#if !defined(__clang__)
+  // Ends OpenMP's threads of this thread. LLVM's library would pause those of all.
+  (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+#endif
+}
 
 void never_share_loops() { alone = true; }
 

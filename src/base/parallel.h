@@ -4,9 +4,9 @@
 // the same number of parts always gives the same split and therefore the same bits.
 //
 // Every thread that starts loops (a trainer, a replica, a handler of a parameter server) has threads of its own that
-// share them (base/team.h). oneDNN's loops run on OpenMP's threads instead. So do loops that follow one of oneDNN's
-// (base/loops.h), and always on as many threads, whatever the parts: GCC's OpenMP ends and creates threads when a team
-// changes its size.
+// share them (base/team.h). oneDNN's loops run on OpenMP's threads instead. So do all later loops of a thread that has
+// run one of oneDNN's, until another model begins (base/loops.h), and always on as many threads, whatever the parts:
+// GCC's OpenMP ends and creates threads when a team changes its size.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Split {
 };
 
 /// Runs body(part, parts) for each part, each on its own thread if the team is large enough. One part is a plain call,
-/// and so is a loop inside a body. Bodies must not wait for each other.
+/// and so is a loop inside a body. Bodies must not wait for each other, and must not throw: the program would end.
 void parallel(Split split, FunctionRef<void(int part, int parts)> body);
 
 struct Range {

@@ -4,13 +4,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <optional>
+#include <string_view>
 #include <thread>
 
+#include "base/cpu_quota.h"
 #include "base/denormals.h"
 #include "base/loops.h"
 
@@ -21,7 +23,9 @@ namespace {
 constexpr size_t kLines = 128;
 
 constexpr int64_t kBriefSpins = 4000;  ///< as base/wait_policy.h sets it
-constexpr int64_t kCrowdedPart = 16;   ///< with more threads than cores, the share of the spins that remains
+/// Some milliseconds. OpenMP's threads may need the same cores, so a team never spins for ever.
+constexpr int64_t kMostSpins = 300'000;
+constexpr int64_t kCrowdedPart = 16;  ///< with more threads than cores, the share of the spins that remains
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -42,16 +46,20 @@ void wake_sleeper(const std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-/// Returns how often a thread looks for work before it sleeps, by the same variables as OpenMP's threads.
+/// Returns the number before libgomp's suffix k, m, g or t, times what the suffix stands for.
+int64_t number_of(const char* text) {
+  constexpr std::string_view kSuffixes = "kmgtKMGT";
+  char* end = nullptr;
+  int64_t number = std::min<int64_t>(std::strtoll(text, &end, 10), kMostSpins);
+  const size_t suffix = *end == 0 ? std::string_view::npos : kSuffixes.find(*end);
+  if (suffix == std::string_view::npos) return number;
+  for (size_t i = 0; i <= suffix % 4; ++i) number = std::min(1000 * number, kMostSpins);
+  return number;
+}
+
 int64_t spins_of_environment() {
-  constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-  const char* count = std::getenv("GOMP_SPINCOUNT");    // NOLINT(concurrency-mt-unsafe): nobody sets it any more
-  const char* policy = std::getenv("OMP_WAIT_POLICY");  // NOLINT(concurrency-mt-unsafe)
-  if (count != nullptr && (*count == 'i' || *count == 'I')) return kForever;
-  if (count != nullptr && *count >= '0' && *count <= '9') return std::strtoll(count, nullptr, 10);
-  if (policy != nullptr && (*policy == 'a' || *policy == 'A')) return kForever;
-  if (policy != nullptr && (*policy == 'p' || *policy == 'P')) return 0;
-  return kBriefSpins;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets them any more
+  return spins_of(std::getenv("GOMP_SPINCOUNT"), std::getenv("OMP_WAIT_POLICY"));
 }
 
 /// Threads of all teams, and the cores that the process may use (before main, as threads may be kept to fewer).
@@ -60,7 +68,8 @@ const int cores_of_process = available_cores();
 
 int64_t spins() {
   static const int64_t chosen = spins_of_environment();
-  return threads_of_all.load(std::memory_order_relaxed) > cores_of_process ? chosen / kCrowdedPart : chosen;
+  static const int most = useful_threads(cores_of_process, own_allowed_cores());
+  return threads_of_all.load(std::memory_order_relaxed) > most ? chosen / kCrowdedPart : chosen;
 }
 
 /// Looks at `word` until it is `wanted` or it has looked often enough.
@@ -73,9 +82,9 @@ bool spin_until(const std::atomic<uint32_t>& word, uint32_t wanted) {
   return true;
 }
 
-/// Waits until `word` is `wanted`: spins, then says so in `sleeps` and sleeps.
-void wait_until(const std::atomic<uint32_t>& word, uint32_t wanted, std::atomic<uint32_t>& sleeps) {
-  if (spin_until(word, wanted)) return;
+/// Sleeps until `word` is `wanted`, and says so in `sleeps`.
+void sleep_until(const std::atomic<uint32_t>& word, uint32_t wanted, std::atomic<uint32_t>& sleeps) {
+  if (word.load(std::memory_order_acquire) == wanted) return;
   sleeps.store(1, std::memory_order_seq_cst);
   for (uint32_t seen = word.load(std::memory_order_seq_cst); seen != wanted;
        seen = word.load(std::memory_order_seq_cst)) {
@@ -84,7 +93,20 @@ void wait_until(const std::atomic<uint32_t>& word, uint32_t wanted, std::atomic<
   sleeps.store(0, std::memory_order_relaxed);
 }
 
+/// Waits until `word` is `wanted`: spins, then sleeps.
+void wait_until(const std::atomic<uint32_t>& word, uint32_t wanted, std::atomic<uint32_t>& sleeps) {
+  if (!spin_until(word, wanted)) sleep_until(word, wanted, sleeps);
+}
+
 }  // namespace
+
+int64_t spins_of(const char* count, const char* policy) {
+  if (count != nullptr && (*count == 'i' || *count == 'I')) return kMostSpins;
+  if (count != nullptr && *count >= '0' && *count <= '9') return number_of(count);
+  if (policy != nullptr && (*policy == 'a' || *policy == 'A')) return kMostSpins;
+  if (policy != nullptr && (*policy == 'p' || *policy == 'P')) return 0;
+  return kBriefSpins;
+}
 
 /// A thread and its place. The owner writes the first lines, the thread the last.
 struct Team::Seat {
@@ -161,7 +183,7 @@ void Team::call(int parts, int threads, Body body) noexcept {
   for (int64_t left = spins(); !all_done(threads) && left > 0; --left) pause();
   for (int i = 1; i < threads; ++i) {
     Seat& seat = *seats_[static_cast<size_t>(i - 1)];
-    wait_until(seat.done, seat.calls, seat.awaited);
+    sleep_until(seat.done, seat.calls, seat.awaited);
   }
 }
 

@@ -14,6 +14,10 @@
 
 namespace lockstep::base {
 
+/// Returns how often a thread looks for work before it sleeps, by the variables of OpenMP's threads: GOMP_SPINCOUNT
+/// (`count`) and OMP_WAIT_POLICY (`policy`), null if not set. Never more than some milliseconds' worth.
+int64_t spins_of(const char* count, const char* policy);
+
 class Team {
  public:
   using Body = FunctionRef<void(int part, int parts)>;

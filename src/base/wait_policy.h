@@ -9,7 +9,7 @@ namespace lockstep::base {
 enum class WaitPolicy : uint8_t {
   brief,  ///< spin for some tens of microseconds, then sleep: as fast as spinning while work is dense, and without long
           ///< delays if another program wants a core
-  spin,   ///< never give the core away
+  spin,   ///< OpenMP's threads never give the core away, those of a team (base/team.h) only after some milliseconds
   block,  ///< sleep at once: for more threads than cores
 };
 

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/cores.h"
 #include "base/loops.h"
+#include "base/team.h"
 
 namespace lockstep::base {
 namespace {
@@ -34,6 +36,7 @@ TEST(Parallel, EveryPartRunsOnce) {
 TEST(Parallel, EveryPartRunsOnceOnOpenMpThreads) {
   follow_openmp();
   for (const int team : {2, 3, 5}) EXPECT_EQ(runs_of({team, team}), std::vector<int>(static_cast<size_t>(team), 1));
+  leave_openmp();
 }
 
 /// Each part reads what other threads have written in the loop before. The sizes change, so threads sit loops out.
@@ -59,7 +62,7 @@ TEST(Parallel, ALoopSeesWhatTheLoopBeforeHasWritten) {
 
 TEST(Parallel, ThreadsWakeThatHaveFallenAsleep) { pass_on(30, 5, 3'000); }
 
-TEST(Parallel, ALoopInsideALoopStaysOnItsThread) {
+void expect_inner_loops_on_their_thread() {
   std::atomic<int> elsewhere{0};
   std::atomic<int> runs{0};
   parallel({4, 4}, [&](int, int) {
@@ -71,6 +74,13 @@ TEST(Parallel, ALoopInsideALoopStaysOnItsThread) {
   });
   EXPECT_EQ(runs, 12);
   EXPECT_EQ(elsewhere, 0);
+}
+
+TEST(Parallel, ALoopInsideALoopStaysOnItsThread) {
+  expect_inner_loops_on_their_thread();
+  follow_openmp();
+  expect_inner_loops_on_their_thread();
+  leave_openmp();
 }
 
 TEST(Parallel, LoopsTakeDenormalNumbersAsZero) {
@@ -114,6 +124,47 @@ TEST(Parallel, TheSameThreadsRunOneLoopAfterAnother) {
   EXPECT_EQ(threads_of_loop(4), first);
   end_team();
   EXPECT_EQ(threads_of_loop(4).size(), 4U);
+}
+
+TEST(Parallel, LoopsFollowOpenMpUntilTheyLeaveIt) {
+  const auto team = threads_of_loop(3);
+  follow_openmp();
+  const auto followers = threads_of_loop(3);
+  EXPECT_NE(followers, team);
+  for (int loop = 0; loop < 2'000; ++loop) ASSERT_EQ(threads_of_loop(3), followers) << "loop " << loop;
+  leave_openmp();
+  EXPECT_EQ(threads_of_loop(3), team);
+}
+
+#if !defined(__clang__)
+TEST(Parallel, ThreadsOfOpenMpAreNotKeptToCoresThatWereLeft) {
+  const int cores = available_cores();
+  std::vector<int> seen(2);
+  std::thread trainer([&] {  // whose OpenMP threads are not there yet
+    {
+      const KeptToCores kept(share_of_cores(0, cores));
+      follow_openmp();
+      EXPECT_EQ(runs_of({2, 2}), (std::vector<int>{1, 1}));
+    }
+    follow_openmp();
+    parallel({2, 2}, [&](int part, int) { seen[static_cast<size_t>(part)] = available_cores(); });
+  });
+  trainer.join();
+  EXPECT_EQ(seen, std::vector<int>(2, cores));
+}
+#endif
+
+TEST(Team, SpinsAsTheVariablesOfOpenMpSayButNeverForEver) {
+  const int64_t most = spins_of("infinite", nullptr);
+  EXPECT_LT(most, 1'000'000);
+  EXPECT_EQ(spins_of(nullptr, "active"), most);
+  EXPECT_EQ(spins_of("30g", nullptr), most);
+  EXPECT_EQ(spins_of("99999999999999999999", nullptr), most);
+  EXPECT_EQ(spins_of(nullptr, "PASSIVE"), 0);
+  EXPECT_EQ(spins_of("0", "active"), 0) << "the count wins";
+  EXPECT_EQ(spins_of("700", nullptr), 700);
+  EXPECT_EQ(spins_of("20k", nullptr), 20'000);
+  EXPECT_EQ(spins_of(nullptr, nullptr), 4'000);
 }
 
 TEST(Shares, AreWholeAndBeginAtTheSameFraction) {

@@ -8,6 +8,7 @@
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/layout_rules.h"
 #include "backend/cpu/precision_rules.h"
+#include "base/loops.h"
 #include "lockstep/error.h"
 
 namespace lockstep::backend {
@@ -34,6 +35,7 @@ class CpuBackend final : public Backend {
     }
     if (options.bf16 && !options.channels_last) options_.channels_last = cpu::has_amx_bf16();
     omp_set_num_threads(options.threads);  // thread count of oneDNN's own loops
+    base::leave_openmp();                  // the model may have none of them
   }
 
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
