@@ -3,6 +3,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/denormals.h"
+
 namespace lockstep::allreduce {
 
 using Clock = std::chrono::steady_clock;
@@ -67,6 +69,7 @@ void Communicator::execute(const Operation& operation) {
     const base::MutexLock lock(mutex_);
     if (failure_) return;
   }
+  const base::FlushDenormals flush;  // sums give the same bits on every thread
   const Clock::time_point start = Clock::now();
   base::Status done = guarded(operation);
   const base::MutexLock lock(mutex_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "allreduce/all_reduce_exchange.h"
+#include "allreduce/communicator.h"
 #include "allreduce/static_membership.h"
 #include "base/mutex.h"
 #include "collective/in_process.h"
@@ -556,6 +558,25 @@ TEST(StaticMembership, EveryoneStartsWhereTheFirstIs) {
     EXPECT_EQ(formed.value().standing.data, (data::Remainder{{{3, {{10, 20}, {40, 50}}}, {4, {{0, 5}}}}, 5}));
     EXPECT_EQ(membership.form(standing).failure().message(), "start it again");
   });
+}
+
+TEST(Communicator, TakesDenormalNumbersAsZeroOnBothThreads) {
+  volatile float small = 2e-38F;
+  std::array<float, 2> quarters{1.0F, 1.0F};
+  Communicator communicator;
+  for (float& quarter : quarters) {
+    const Communicator::Operation divide = [&] {
+      quarter = small / 4;
+      return base::Status{};
+    };
+    if (&quarter == quarters.data()) {
+      communicator.post(divide);
+    } else {
+      EXPECT_TRUE(communicator.run(divide));
+    }
+  }
+  EXPECT_EQ(quarters, (std::array<float, 2>{}));
+  EXPECT_GT(small / 4, 0.0F);
 }
 
 }  // namespace
