@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "backend/cpu/cpu_backend.h"
@@ -42,7 +43,10 @@ int resolve_threads(const Settings& settings) {
 base::WaitPolicy wait_policy(const Settings& settings) {
   if (settings.wait_policy == IdleThreads::spin) return base::WaitPolicy::spin;
   if (settings.wait_policy == IdleThreads::block) return base::WaitPolicy::block;
-  const bool fits = resolve_threads(settings) <= base::useful_threads();
+  const int useful = base::useful_threads();
+  const int64_t replicas = std::max<int64_t>(settings.replicas, 1);
+  const int64_t each = settings.threads > 0 ? resolve_threads(settings) : std::max<int64_t>(useful / replicas, 1);
+  const bool fits = each * replicas <= useful;
   return fits ? base::WaitPolicy::brief : base::WaitPolicy::block;
 }
 

@@ -5,9 +5,11 @@
 
 #include <set>
 
+#include "base/cpu_quota.h"
 #include "base/temp_dir.h"
 #include "lockstep/error.h"
 #include "settings/configuration.h"
+#include "settings/machine.h"
 
 namespace lockstep::train {
 namespace {
@@ -266,6 +268,20 @@ TEST(LoadYaml, NamesAFileThatCannotBeRead) {
   put_file(dir / "large.yaml", large);
   EXPECT_THAT(message_of<IoError>([&] { settings::Configuration().load_yaml(dir / "large.yaml"); }),
               HasSubstr("large.yaml"));
+}
+
+TEST(WaitPolicy, CountsTheThreadsOfAllReplicas) {
+  settings::Settings settings;
+  const auto policy = [&](int64_t replicas, int64_t threads) {
+    settings.replicas = replicas;
+    settings.threads = threads;
+    return settings::wait_policy(settings);
+  };
+  const int cores = base::useful_threads();
+  EXPECT_EQ(policy(1, cores), base::WaitPolicy::brief);
+  EXPECT_EQ(policy(2, cores), base::WaitPolicy::block);
+  EXPECT_EQ(policy(cores, 0), base::WaitPolicy::brief) << "they share the cores";
+  EXPECT_EQ(policy(cores + 1, 0), base::WaitPolicy::block);
 }
 
 }  // namespace
