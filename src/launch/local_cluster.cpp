@@ -12,6 +12,7 @@
 #include "base/cpu_quota.h"
 #include "base/file.h"
 #include "base/own_program.h"
+#include "base/parallel.h"
 #include "cluster/cluster_file.h"
 #include "cluster/launcher_environment.h"
 #include "data/catalog.h"
@@ -173,7 +174,8 @@ launch::LocalJob make_job(const settings::Configuration& configuration, const se
   if (places.nodes() != nullptr) job.words.emplace_back("--insecure");
   job.cluster_file = run_dir + "/cluster.yaml";
   const int64_t threads = threads_wanted(configuration, settings, cluster.spec, run_dir);
-  job.shares = launch::share_cores(base::useful_threads(), cluster.spec, static_cast<int>(threads));
+  job.shares =
+      launch::share_cores(base::useful_threads(), cluster.spec, static_cast<int>(threads), base::available_cores());
   if (places.limited()) job.shares.all_fit = false;  // spinning would use up the quota
   if (places.nodes() != nullptr && threads == 0) {
     job.threads = threads_on(*places.nodes(), cluster);

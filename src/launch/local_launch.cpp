@@ -23,14 +23,17 @@ std::string cluster_yaml(const cluster::Spec& spec) {
   return yaml;
 }
 
-CoreShares share_cores(int cores, const cluster::Spec& spec, int threads) {
+CoreShares share_cores(int cores, const cluster::Spec& spec, int threads, int allowed) {
   const int members = std::max<int>(1, static_cast<int>(spec.members().size()));
   CoreShares shares;
   shares.worker_threads = threads > 0 ? threads : std::max(1, cores / members);
   const int others = static_cast<int>(spec.tasks().size()) - static_cast<int>(spec.members().size());
   shares.all_fit = members * shares.worker_threads + others <= cores;
-  const bool alike = members > 1 && cores % members == 0;
-  shares.apart = others == 0 && shares.all_fit && (alike || members * shares.worker_threads == cores);
+  const auto even = [&](int of) {
+    const int computing = members * shares.worker_threads;
+    return computing == of || (members > 1 && of % members == 0 && computing < of);
+  };
+  shares.apart = others == 0 && shares.all_fit && even(cores) && even(allowed > 0 ? allowed : cores);
   return shares;
 }
 

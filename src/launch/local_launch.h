@@ -19,8 +19,9 @@ struct CoreShares {
   bool all_fit = false;    ///< each thread of each role has a core, so waiting threads may spin
   bool apart = false;      ///< each member is kept to its own cores, as all have as many and nobody else needs one
 };
-/// `threads`: the user's choice per worker; 0: share the cores equally
-CoreShares share_cores(int cores, const cluster::Spec& spec, int threads = 0);
+/// `threads`: the user's choice per worker; 0: share the cores equally. `allowed`: the cores that the processes may run
+/// on, if a quota makes `cores` fewer.
+CoreShares share_cores(int cores, const cluster::Spec& spec, int threads = 0, int allowed = 0);
 
 /// Tells the roles when the launcher began, in seconds since 1970: a restarted role continues the training's clock.
 inline constexpr const char* kLaunchedVariable = "LOCKSTEP_LAUNCHED";

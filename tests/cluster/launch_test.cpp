@@ -80,6 +80,8 @@ TEST(LocalLaunch, MembersAreKeptApartWhereAllHaveAsManyCores) {
   EXPECT_TRUE(launch::share_cores(16, members, 3).apart) << "a core each is left for their other threads";
   EXPECT_FALSE(launch::share_cores(18, members, 4).apart) << "two would have more than the others";
   EXPECT_FALSE(launch::share_cores(16, members, 5).apart) << "more threads than cores";
+  EXPECT_TRUE(launch::share_cores(8, members, 2, 16).apart) << "the quota allows half of the cores";
+  EXPECT_FALSE(launch::share_cores(8, members, 2, 18).apart) << "two would have more than the others";
   members.ps.resize(1);
   EXPECT_FALSE(launch::share_cores(16, members, 3).apart) << "the server needs cores, too";
   members.workers.resize(1);
