@@ -150,19 +150,18 @@ void Mesh::leave_parent() {
 std::string Mesh::why_full(int peer) {
   if (!relays_) return {};
   if (parting_) return options_.task.str() + " ends";
-  int drop = -1;
-  {
-    const base::MutexLock lock(mutex_);
-    const Relay::Room room = relay_.room_for(peer);
-    if (!room.granted) return fmt::format("{} has {} neighbours, its most", options_.task.str(), room.neighbours);
-    if (room.drop < 0) return {};
-    drop = room.drop;
-    dropped_.insert(drop);
-    hand_over(drop);
-    if (links_[drop] != nullptr) links_[drop]->send(framed(Leaving{false}));
-  }
-  with_relay([drop](Relay& relay) { relay.link_down(drop, "", now()); });
-  return {};
+  std::string why;
+  with_relay([&](Relay& relay) {
+    mutex_.assert_held();
+    const Relay::Room room = relay.room_for(peer);
+    if (!room.granted) why = fmt::format("{} has {} neighbours, its most", options_.task.str(), room.neighbours);
+    if (!room.granted || room.drop < 0) return;
+    dropped_.insert(room.drop);
+    hand_over(room.drop);
+    if (links_[room.drop] != nullptr) links_[room.drop]->send(framed(Leaving{false}));
+    relay.link_down(room.drop, "", now());
+  });
+  return why;
 }
 
 void Mesh::run_tree_link(int peer, uint64_t incarnation, transport::Stream& stream) {
