@@ -267,7 +267,11 @@ base::Result<wire::Reply> WorkerFlow::complete(int server) {
     note(reply.failure());
     servers_.drop(server, reply.failure().message());
     // A server that lost its state needs the parameters from the chief; then all workers join again.
-    static_cast<void>(servers_.connect(server, answer_to_push()));
+    base::Status back = servers_.connect(server, answer_to_push());
+    if (!back) {
+      given_up_ = true;
+      return back.failure();
+    }
     for (int i = 0; i < servers_.count(); ++i) {
       if (!went_back(i)) continue;
       wire::Reply anew;

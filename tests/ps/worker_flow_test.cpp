@@ -17,6 +17,8 @@ class PlayedServers final : public Servers {
     bool ended_there = false;
     uint64_t connections = 0;
     int pushes = 0;
+    bool away = false;  ///< connecting takes all patience, and fails
+    int waits = 0;      ///< such calls
   };
   std::vector<Played> all{2};
 
@@ -24,6 +26,10 @@ class PlayedServers final : public Servers {
   base::Status connect(int server, const std::string& /*awaited*/) override {
     Played& to = at(server);
     if (to.connected) return {};
+    if (to.away) {
+      ++to.waits;
+      return base::Failure{base::FailureKind::gone, "nobody listens"};
+    }
     to = {true, false, to.connections + 1, to.pushes};
     return {};
   }
@@ -90,6 +96,25 @@ TEST(WorkerFlow, ConnectsAgainToAServerThatEndedTheConnectionOfAPush) {
     ASSERT_TRUE(info) << "ps:" << server << ": " << info.failure().message();
     EXPECT_TRUE(info.value().applied());
     EXPECT_EQ(servers.all[static_cast<size_t>(server)].connections, 2U);
+  }
+}
+
+TEST(WorkerFlow, WaitsOnceForAServerThatDoesNotComeBack) {
+  for (const int server : {0, 1}) {
+    PlayedServers servers;
+    WorkerFlowOptions options;
+    options.member = 1;
+    options.sync = false;
+    options.log = [](std::string_view, const std::string&) {};
+    options.interrupted = [] { return false; };
+    WorkerFlow flow(servers, options);
+    ASSERT_TRUE(flow.join());
+    flow.begin(1);
+    flow.send();
+    PlayedServers::Played& lost = servers.all[static_cast<size_t>(server)];
+    lost.ended_there = lost.away = true;  // before its answer
+    EXPECT_FALSE(flow.await());
+    EXPECT_EQ(lost.waits, 1) << "ps:" << server;
   }
 }
 
