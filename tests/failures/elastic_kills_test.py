@@ -21,8 +21,12 @@ def train(epochs, *more):
 
 
 def kill(pid, number=signal.SIGKILL):
-    with contextlib.suppress(ProcessLookupError):
+    """Returns true if there was such a process."""
+    try:
         os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
 
 
 def is_stopped(pid):
@@ -48,6 +52,7 @@ class Kills(ClusterTest):
             run = self.run_of("lr-1")
             if start > 0:
                 self.wait_for_step(job, run, start)
+            kills = 0
 
             def missing():
                 return [text for text in says if not re.search(text, job.output())]
@@ -65,8 +70,10 @@ class Kills(ClusterTest):
                         groups = job.output().count("group ")
                         eventually(lambda: job.over() or job.output().count("group ") > groups, "the next group", 20)
                     for pid in [job.role(name) for name in together]:
-                        kill(pid)
+                        kills += kill(pid)
             self.expect_well(job, run, epochs)
+            if kills == 0:
+                raise OverTooSoon(f"nobody was killed\n{job.told()}")
             if missing():
                 raise OverTooSoon(f"never said: {missing()}\n{job.told()}")
             return job

@@ -66,15 +66,21 @@ class Exactness(ClusterTest):
 
     def test_any_kills_with_the_same_contributions(self):
         """Killed workers change who contributes; with the same contributions one process computes the same losses."""
-        job = self.start(train("shaken", EPOCHS, "--workers", "3", "--ps", "1"))
+        self.longer_until_in_time(self.shake_and_replay, EPOCHS)
+
+    def shake_and_replay(self, epochs):
+        job = self.start(train("shaken", epochs, "--workers", "3", "--ps", "1"))
         run = self.run_of("shaken-1")
         self.wait_for_step(job, run, 1)
+        killed = 0
         with contextlib.suppress(OverTooSoon):
             for _ in range(8):
                 self.let_train(job, run, 100)
-                kill(self.random.choice(sorted(job.roles().values()) or [None]))
+                killed += kill(self.random.choice(sorted(job.roles().values()) or [None]))
         self.expect_success(job)
-        self.expect_each_example_once(run, EPOCHS, EXAMPLES)
+        if killed == 0:
+            raise OverTooSoon(f"nobody was killed\n{job.told()}")
+        self.expect_each_example_once(run, epochs, EXAMPLES)
 
         updates = [(version, [batch for contribution in made for batch in contribution[3]])
                    for version, made in run.contributions()]
