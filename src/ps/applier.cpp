@@ -13,29 +13,19 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 
 }  // namespace
 
-class Applier::Work {
- public:
-  Work(Applier& applier, std::shared_ptr<ParameterShard> shard) : applier_(applier), shard_(std::move(shard)) {
-    const base::MutexLock lock(applier_.mutex_);
-    ++applier_.under_way_;
-  }
-  ~Work() {
-    shard_.reset();  // before the end is told: the next shard takes over its file
-    const base::MutexLock lock(applier_.mutex_);
-    if (--applier_.under_way_ == 0) applier_.idle_.notify_all();
-  }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+Applier::Work::Work(Applier& applier, std::shared_ptr<ParameterShard> shard)
+    : applier_(applier), shard_(std::move(shard)) {
+  const base::MutexLock lock(applier_.mutex_);
+  ++applier_.under_way_;
+}
 
-  [[nodiscard]] ParameterShard& shard() const { return *shard_; }
+Applier::Work::~Work() {
+  shard_.reset();  // before the end is told: the next shard takes over its file
+  const base::MutexLock lock(applier_.mutex_);
+  if (--applier_.under_way_ == 0) applier_.idle_.notify_all();
+}
 
- private:
-  Applier& applier_;
-  std::shared_ptr<ParameterShard> shard_;
-};
-
-Applier::Done Applier::make(std::shared_ptr<ParameterShard> shard, const Task& task) {
-  const Work work(*this, std::move(shard));
+Applier::Done Applier::make(const Work& work, const Task& task) const {
   if (point_) point_();
   std::vector<Contribution> contributions;
   for (const Update::Part& part : task.update.parts) contributions.push_back({*part.values, part.from.weight});
@@ -66,8 +56,7 @@ Applier::Done Applier::clip(ParameterShard& shard, const Task& task, const std::
   return done;
 }
 
-void Applier::apply_in_place(std::shared_ptr<ParameterShard> shard, const Booked& booked) {
-  const Work work(*this, std::move(shard));
+void Applier::apply_in_place(const Work& work, const Booked& booked) {
   work.shard().apply_in_place(*booked.values, booked.how);
 }
 

@@ -64,6 +64,7 @@ Server::~Server() {
   }
   if (listener_) listener_->shutdown();
   if (monitor_.joinable()) monitor_.join();
+  if (maker_.joinable()) maker_.join();
   if (follow_thread_.joinable()) follow_thread_.join();
 }
 
@@ -75,6 +76,7 @@ void Server::log(std::string_view level, const std::string& text) const {
 
 void Server::run() {
   monitor_ = std::thread([this] { monitor(); });
+  maker_ = std::thread([this] { make_versions(); });
   if (!coordinates()) follow_thread_ = std::thread([this] { follow_coordinator(); });
   std::exception_ptr error;
   bool trained = false;
@@ -97,6 +99,7 @@ void Server::end(const std::string& error) {
   ended_ = true;
   ending_.notify_all();
   changed_.notify_all();
+  to_make_.notify_all();
 }
 
 void Server::end_with_error() {
@@ -176,7 +179,7 @@ void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) 
         Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer(), false, process_of(hello, stream.peer())},
         stream);
   }
-  // Workers may be many, and say little here. What a server says makes versions.
+  // Workers may be many, and say little here.
   if (!hello.role().starts_with("ps:")) {
     return transport::attend(stream, {[this, control](const transport::Frame& frame) { on_control(*control, frame); },
                                       [this, control] { on_control_end(*control); }});
@@ -204,7 +207,7 @@ void Server::on_control(Control& control, const transport::Frame& frame) {
     const auto received = parse<wire::Received>(frame);
     const base::MutexLock lock(mutex_);
     job_.received(cluster::parse_task(control.hello.role()).index, received);
-    settle();
+    let_others_make();
   }
 }
 
@@ -221,7 +224,7 @@ void Server::departed(const wire::Hello& hello, const std::string& why) {
   changed_.notify_all();
   if (ended_) return;
   job_.departed(hello, why, control_streams_.peers(), now());
-  carry_out(job_.orders());  // those who wait make the versions that need one less
+  let_others_make();  // a version may need one less
 }
 
 void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
@@ -315,10 +318,14 @@ void Server::answer(Session& session, const transport::Frame& frame) {
 
 void Server::dismiss(Session& session) {
   const base::MutexLock lock(mutex_);
-  if (job_.release(session.id)) settle();
-  apply_booked(session);
+  sessions_.erase(session.id);  // before an update, which may fail
+  const std::optional<Booked> booked = job_.take_booked(session.id);
   if (job_.close(session.id)) job_.stream_ended(session.hello, control_streams_.peers(), now());
-  sessions_.erase(session.id);
+  if (booked) {
+    const double began = now();
+    apply(*booked);
+    times_.add(Stage::apply, now() - began);
+  }
   settle();
 }
 

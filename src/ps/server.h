@@ -4,8 +4,9 @@
 //
 // Its Job (job.h) decides, its Applier (applier.h) makes the versions; the server listens, reads and writes frames, and
 // waits. Owned by one thread, which calls run(). Each data stream has a handler thread; the listener's thread reads the
-// control streams of workers. One mutex guards the job. A handler that waits for others waits on `changed_`; nothing
-// polls. Whoever finds that a version can be made has it made.
+// control streams of workers. One mutex guards the job. A handler that waits for others waits on `changed_`; it
+// polls only while there is no room for another copy of the parameters. A handler makes the versions that it finds;
+// other threads leave them to the maker thread.
 //
 //    server.cpp              life of a server, streams
 //    server_admission.cpp    admission of streams and members
@@ -96,6 +97,7 @@ class Server {
     SessionId id = 0;
     std::shared_ptr<std::vector<float>> staging;  ///< gradient being received; null before the first
     size_t staged = 0;                            ///< elements of it received so far
+    Element element = Element::kFloat32;          ///< of the parameters that are sent next
     uint64_t coming = 0;                          ///< sequence number of the push being received
     double coming_since = 0;
     double received = 0;                ///< when it was complete
@@ -136,8 +138,13 @@ class Server {
   void listen_to_coordinator(transport::Stream& stream);
 
   // Updates. Those that make versions release the mutex meanwhile.
-  /// Makes all versions that can be made, and carries out the job's orders.
+  /// Makes all versions that can be made, and carries out the job's orders. Not for threads that read or
+  /// send heartbeats.
   void settle() LOCKSTEP_REQUIRES(mutex_);
+  /// Carries out the job's orders, and leaves a version that can be made to the maker thread.
+  void let_others_make() LOCKSTEP_REQUIRES(mutex_);
+  /// The maker thread.
+  void make_versions();
   /// Makes the next version. Returns false if there is none, none can be made now, or another thread makes one.
   bool make_next() LOCKSTEP_REQUIRES(mutex_);
   void make(const Update& update) LOCKSTEP_REQUIRES(mutex_);
@@ -146,8 +153,8 @@ class Server {
   void apply(const Booked& booked) LOCKSTEP_REQUIRES(mutex_);
   /// Lock-free: applies the session's counted gradient, if it has one. Returns the seconds it took.
   double apply_booked(Session& session) LOCKSTEP_REQUIRES(mutex_);
-  /// Calls it with the mutex released. If it fails, the server ends.
-  void without_mutex(const std::function<void()>& what) LOCKSTEP_REQUIRES(mutex_);
+  /// Calls it with the mutex released, for an update of the shard. If it fails, the server ends.
+  void with_shard(const std::function<void(const Applier::Work&)>& what) LOCKSTEP_REQUIRES(mutex_);
   void trace_update(const Decision& decision, double began, double stored) LOCKSTEP_REQUIRES(mutex_);
 
   // Requests.
@@ -167,6 +174,8 @@ class Server {
   void on_follow(Session& session, const transport::Frame& frame);
   void on_end(Session& session);
   void send_state(Session& session, const View& view, const wire::Snapshot& end);
+  /// Holds the current version for the session, to be sent without the mutex: end_init may wait for that with it.
+  [[nodiscard]] View take_view(Session& session) const LOCKSTEP_REQUIRES(mutex_);
   void send_parameters(Session& session, const View& view, wire::Reply reply, uint64_t sequence);
   /// Waits on `changed_` until the session's wait is over; throws if the session or the server ends first.
   void wait(Session& session) LOCKSTEP_REQUIRES(mutex_);
@@ -203,7 +212,8 @@ class Server {
 
   mutable base::Mutex mutex_;
   base::Condition changed_;
-  base::Condition ending_;  ///< signals the end of this server or the job to threads that should sleep through updates
+  base::Condition to_make_;  ///< wakes the maker thread
+  base::Condition ending_;   ///< signals the end of this server or the job to threads that should sleep through updates
   Job job_ LOCKSTEP_GUARDED_BY(mutex_);
   std::shared_ptr<ParameterShard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -211,6 +221,7 @@ class Server {
   std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);                  ///< refusals already logged
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;  ///< once it is welcomed
   transport::Stream* followed_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;            ///< the same, before it is as well
+  bool asked_to_make_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool ended_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   std::exception_ptr error_ LOCKSTEP_GUARDED_BY(mutex_);
   /// First parameters being received.
@@ -219,6 +230,7 @@ class Server {
 
   std::unique_ptr<transport::Server> listener_;
   std::thread monitor_;
+  std::thread maker_;
   std::thread follow_thread_;
 };
 

@@ -147,6 +147,7 @@ void Server::end_init(Session& session, const transport::Frame& frame) {
   std::unique_ptr<Coordinator> coordinator = job_.coordinator_for(job, frame.header.version, ledger, now());
   // The previous state belongs to another generation: a new file keeps it from being mistaken for this one.
   job_.set_parameters(session.id, job, frame.header.version, std::move(coordinator));
+  carry_out(job_.orders());    // streams that still send earlier parameters hold the lock of the state's file
   applier_.wait_until_idle();  // an update of the earlier ones may be under way; the job will not count it
   shard_.reset();
   std::error_code ignored;

@@ -36,8 +36,13 @@ void Server::wait(Session& session) {
     const double began = now();
     const bool another_makes_one = job_.updating();
     const bool made = make_next();
-    if (!made && job_.waits_for_room()) changed_.wait_for(mutex_, kRoomPoll);
-    if (!made && !job_.waits_for_room()) changed_.wait(mutex_);
+    if (!made) {
+      if (job_.waits_for_room()) {
+        changed_.wait_for(mutex_, kRoomPoll);
+      } else {
+        changed_.wait(mutex_);
+      }
+    }
     if (made || another_makes_one) session.updates += now() - began;
   }
   job_.wait(session.id, {});
@@ -112,8 +117,13 @@ wire::Reply Server::take_push(Session& session, const Push& push, const wire::Pu
   }
   wire::Reply reply = job_.reply(session.id);
   tell_wait(session, reply, since);
-  view = shard_->current();
+  view = take_view(session);
   return reply;
+}
+
+View Server::take_view(Session& session) const {
+  session.element = static_cast<Element>(job_.config().wire());
+  return shard_->current();
 }
 
 void Server::tell_wait(const Session& session, wire::Reply& reply, double since) {
@@ -130,15 +140,10 @@ void Server::send_parameters(Session& session, const View& view, wire::Reply rep
   transport::Header first = header(Kind::parameters);
   first.version = view.version;
   first.sequence = sequence;
-  Element element = Element::kFloat32;
-  {
-    const base::MutexLock lock(mutex_);
-    element = static_cast<Element>(job_.config().wire());
-  }
   const double began = now();
   const bool traced = sequence > 0 && session.trace != nullptr && reply.received_at() > 0;
   if (traced) reply.set_sent_at(trace_.since_epoch(began));
-  static_cast<void>(send_elements(session.stream, first, view.parameters, element, view.hold, &reply));
+  static_cast<void>(send_elements(session.stream, first, view.parameters, session.element, view.hold, &reply));
   const double ended = now();
   times_.add(Stage::send, ended - began);
   if (traced) trace_.sent(*session.trace, session.hello, sequence, began, ended);

@@ -16,7 +16,7 @@ void Server::on_join(Session& session, const transport::Frame& frame) {
     settle();
     wait_for(session, {Wait::joining});
     reply = job_.join_reply(session.id);
-    view = shard_->current();
+    view = take_view(session);
   }
   send_parameters(session, view, reply, 0);
 }
@@ -27,7 +27,7 @@ void Server::on_pull(Session& session, const transport::Frame& frame) {
     const base::MutexLock lock(mutex_);
     wait_for_parameters(session, "a pull");
     wait_for(session, {Wait::version, frame.header.version});
-    view = shard_->current();
+    view = take_view(session);
   }
   send_parameters(session, view, {}, 0);
 }
@@ -105,7 +105,7 @@ void Server::on_snapshot(Session& session, const transport::Frame& frame) {
     // Copied, because held Views would keep buffers from being reused for as long as the evaluator takes.
     if (job_.wanted(id)) {
       job_.keep(id, std::make_shared<const std::vector<float>>(view.parameters.begin(), view.parameters.end()));
-      settle();
+      carry_out(job_.orders());
     }
   }
   send_state(session, view, end);

@@ -2,6 +2,9 @@
 // without it, and announced and answered with it again. Whether its worker leaves, comes back or is replaced meanwhile,
 // it counts once.
 //
+// A data stream's handler makes the versions that it finds. The threads that must go on reading or sending heartbeats
+// (the readers of control streams, the monitor, the listener) leave them to the maker thread, which sleeps otherwise.
+//
 // A lock-free update (Hogwild) is counted and stored like that, and applied after that by the handler of its worker. A
 // process killed in between keeps a part of it.
 #include "optim/schedule.h"
@@ -15,14 +18,35 @@ void Server::settle() {
   carry_out(job_.orders());
 }
 
-void Server::without_mutex(const std::function<void()>& what) {
+void Server::let_others_make() {
+  carry_out(job_.orders());
+  if (!job_.next(now())) return;
+  asked_to_make_ = true;
+  to_make_.notify_one();
+}
+
+void Server::make_versions() try {
+  const base::MutexLock lock(mutex_);
+  for (;;) {
+    while (!asked_to_make_ && !ended_) to_make_.wait(mutex_);
+    if (ended_) return;
+    asked_to_make_ = false;
+    settle();
+  }
+} catch (const std::exception&) {
+  end_with_error();
+}
+
+void Server::with_shard(const std::function<void(const Applier::Work&)>& what) {
+  std::optional<Applier::Work> work(std::in_place, applier_, shard_);
   mutex_.unlock();
   std::exception_ptr error;
   try {
-    what();
+    what(*work);
   } catch (...) {
     error = std::current_exception();
   }
+  work.reset();  // before the mutex is taken: end_init holds it while it waits
   mutex_.lock();
   if (!error) return;
   if (!ended_) error_ = error;  // the update is counted, and cannot be made
@@ -83,8 +107,7 @@ void Server::make(const Update& update) {
   if (!sync && !update.parts.empty()) task.how.gradient_scale = update.parts.front().scale;  // clipped by its worker
   if (sync) task.clip_norm = rules.clip_norm;
   Applier::Done done;
-  std::shared_ptr<ParameterShard> shard = shard_;
-  without_mutex([&] { done = applier_.make(std::move(shard), task); });
+  with_shard([&](const Applier::Work& work) { done = applier_.make(work, task); });
   job_.set_gradient_norm(done.gradient_norm);
   if (!task.lock_free) trace_update(update.decision, began, done.stored);
   const std::optional<Booked> booked = task.lock_free ? job_.book(update, done.how) : std::nullopt;
@@ -96,8 +119,7 @@ void Server::make(const Update& update) {
 }
 
 void Server::apply(const Booked& booked) {
-  std::shared_ptr<ParameterShard> shard = shard_;
-  without_mutex([&] { applier_.apply_in_place(std::move(shard), booked); });
+  with_shard([&](const Applier::Work& work) { Applier::apply_in_place(work, booked); });
   job_.applied();
   changed_.notify_all();
 }

@@ -36,9 +36,9 @@ void Server::watch_until_the_end() {
       while (!ended_ && !job_.finishing() && Clock::now() < next) ending_.wait_for(mutex_, next - Clock::now());
       if (job_.finishing() && !ended_) changed_.wait_for(mutex_, kHeartbeat / 10);
       job_.expire(now());
-      settle();
+      carry_out(job_.orders());
       job_.watch(control_streams_.peers(), is_interrupted(), now());
-      settle();
+      let_others_make();
       if (ended_) return;
       finishing = job_.finishing();
       awaited = job_.awaited();
@@ -80,7 +80,7 @@ void Server::follow_until_the_end() {
       if (stream.failure().kind == base::FailureKind::usage)
         end(fmt::format("ps:{}: ps:0: {}", options_.index, stream.failure().message()));
       job_.ps0_unreachable(stream.failure().message(), now());
-      settle();
+      let_others_make();
       continue;
     }
     {
@@ -126,7 +126,7 @@ void Server::serve_coordinator(transport::Stream& stream) {
     const base::MutexLock lock(mutex_);
     coordinator_stream_ = &stream;
     job_.ps0_welcomed();
-    settle();
+    let_others_make();
   }
   listen_to_coordinator(stream);
 }
@@ -147,13 +147,13 @@ void Server::listen_to_coordinator(transport::Stream& stream) {
       case Kind::notice:
         if (!parse<wire::Notice>(frame.value()).ended()) break;
         job_.finish_training(now());
-        settle();
+        let_others_make();
         ending_.notify_all();
         return;
       default:
         break;
     }
-    settle();
+    let_others_make();
   }
 }
 

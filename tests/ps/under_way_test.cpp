@@ -1,5 +1,5 @@
 // An update under way on a server, whose worker leaves, comes back or is replaced meanwhile: its gradient is applied
-// once, and that of the next process once.
+// once, and that of the next process once. The server hears the others meanwhile.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -75,13 +75,13 @@ class HeldCluster {
   HeldCluster(const HeldCluster&) = delete;
   HeldCluster& operator=(const HeldCluster&) = delete;
 
-  [[nodiscard]] ServerLinkOptions link_to(int server, uint64_t incarnation) const {
+  [[nodiscard]] ServerLinkOptions link_to(int server, uint64_t incarnation, int member = 1) const {
     ServerLinkOptions options;
     options.server = "ps:" + std::to_string(server);
     options.address = spec_.ps[static_cast<size_t>(server)];
     options.hello.set_protocol(kProtocol);
-    options.hello.set_role("worker:1");
-    options.hello.set_member(1);
+    options.hello.set_role("worker:" + std::to_string(member));
+    options.hello.set_member(member);
     options.hello.set_incarnation(incarnation);
     options.hello.set_job(kJob);
     introduce(options.hello);
@@ -91,6 +91,19 @@ class HeldCluster {
   void wait_for_version(int server, uint64_t version) const {
     const Server& at = *servers_[static_cast<size_t>(server)];
     EXPECT_TRUE(transport::testing::eventually([&] { return at.progress().version == version; }));
+  }
+  /// The next process of the chief tells ps:0 alone that training has ended.
+  void end_at_ps0() {
+    chief_.reset();
+    ServerLink link(link_to(0, 301, 0));
+    transport::Stream& stream = *link.stream("the test").value_or_throw();
+    EXPECT_TRUE(stream.write(header(Kind::end)));
+    EXPECT_EQ(kind_of(stream.read().value_or_throw()), Kind::ok);
+  }
+  /// Whether ps:1 hears from ps:0 that training has ended.
+  [[nodiscard]] bool hears_the_end() const {
+    return transport::testing::eventually([&] { return servers_[1]->progress().state == "done"; },
+                                          std::chrono::seconds(30));
   }
   /// Until ps:1 has finished with the streams of worker:1; the chief has one.
   void wait_until_dismissed() const {
@@ -234,6 +247,16 @@ TEST_P(UpdateUnderWay, IsNotMistakenForThePushOfTheNextProcess) {
   EXPECT_TRUE(next.answer(0).applied());
   static_cast<void>(next.answer(1));
   expect_both(next);
+}
+
+TEST_P(UpdateUnderWay, DoesNotKeepTheServerFromReadingWhatPs0Says) {
+  HeldCluster cluster(GetParam());
+  Worker1 worker(cluster, 101);
+  worker.push(1, 1);
+  EXPECT_TRUE(worker.answer(0).applied());
+  cluster.gate.wait_until_held();
+  cluster.end_at_ps0();
+  EXPECT_TRUE(cluster.hears_the_end());
 }
 
 INSTANTIATE_TEST_SUITE_P(LockedAndLockFree, UpdateUnderWay, ::testing::Bool(),
