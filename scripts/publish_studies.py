@@ -77,6 +77,13 @@ def from_folder(name, folder):
     return found, report.read_text()
 
 
+def without_places(html):
+    """Names files as this repository does, and leaves out where the lab kept its runs."""
+    html = re.sub(r"(lockstep lab run )\S*?((?:examples/\S*/)?[^/\s]+\.yaml[^<\n]*)",
+                  lambda m: m[1] + ("" if m[2].startswith("examples/") else "experiments/") + m[2], html)
+    return re.sub(r"(lockstep lab run [^<\n]*?) --lab-dir \S+", r"\1", html)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab-dir", default="lab")
@@ -105,7 +112,8 @@ def main():
             sys.exit(f"{name}: the report does not name the program as {program}")
         report = ROOT / "docs/reports" / f"{name}.html"
         report.parent.mkdir(exist_ok=True)
-        report.write_text(html.replace(program, f"{program}<span>commit {commit}</span>", 1))
+        html = html.replace(program, f"{program}<span>commit {commit}</span>", 1)
+        report.write_text(without_places(html))
         size = report.stat().st_size
         text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)",
                       lambda m: m[1] + section(results, report, commit) + "\n" + m[2], text, count=1, flags=re.S)
