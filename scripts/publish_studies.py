@@ -81,6 +81,7 @@ def without_places(html):
     """Names files as this repository does, and leaves out where the lab kept its runs."""
     html = re.sub(r"(lockstep lab run )\S*?((?:examples/\S*/)?[^/\s]+\.yaml[^<\n]*)",
                   lambda m: m[1] + ("" if m[2].startswith("examples/") else "experiments/") + m[2], html)
+    html = re.sub(r"(<code>)/[^<]*/([^/<]+/runs/)", r"\1lab/\2", html)
     return re.sub(r"(lockstep lab run [^<\n]*?) --lab-dir \S+", r"\1", html)
 
 
