@@ -120,7 +120,7 @@ class EtcdRegister::Connection {
   const size_t endpoint_;
   const std::string host_;
   TimeLimit& limit_;
-  std::vector<std::string> addresses_;  ///< of its host, as numbers
+  std::vector<std::string> addresses_;  ///< addresses of the host, as numbers
   std::unique_ptr<httplib::Client> client_;
 };
 

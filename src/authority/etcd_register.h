@@ -55,7 +55,7 @@ class EtcdRegister final : public Register {
   const std::string key_;
   size_t endpoint_ = 0;  ///< the one to ask first
   std::string token_;    ///< proof of the login, from etcd
-  TimeLimit limit_;      ///< of all that its connection does
+  TimeLimit limit_;      ///< bounds everything that the connection does
   std::unique_ptr<Connection> connection_;
   std::atomic<bool> ending_ = false;
   AskingThread thread_;

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kAgain{10};  ///< between cuts, until the ca
 constexpr std::chrono::milliseconds kLook{100};  ///< between looks at whether a lookup is given up
 constexpr std::chrono::hours kNoCall{24};
 
-/// What a thread has found about a name; it may outlive the question.
+/// The addresses that a thread finds for a name. It may outlive the question.
 struct Lookup {
   base::Mutex mutex;
   base::Condition wake;

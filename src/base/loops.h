@@ -1,12 +1,12 @@
-// Where and how the loops of base/parallel.h run.
+// Decides on which threads the loops of base/parallel.h run, and which part each thread gets.
 #pragma once
 
 #include "base/parallel.h"
 
 namespace lockstep::base {
 
-/// Makes this thread's next loops run on OpenMP's threads. Called before each loop that a library runs on them: threads
-/// of two kinds would wait on the same cores, and disturb each other for some tens of microseconds at every change.
+/// Makes this thread's next loops run on OpenMP's threads. Called before each loop that a library runs on them:
+/// otherwise two kinds of threads would wait on the same cores, and disturb each other at every change.
 /// Stands until leave_openmp() or end_team().
 void follow_openmp();
 
@@ -20,8 +20,8 @@ void end_team();
 /// Makes all later loops of this thread run on it alone.
 void never_share_loops();
 
-/// Returns share `part` of `parts` of [0, count), which begins at the same fraction of it whatever the count. So parts
-/// of one loop read what the same parts of the loop before have written, and find it in their core's cache.
+/// Returns share `part` of `parts` of [0, count), which begins at the same fraction of it whatever the count. So a
+/// part of one loop reads what the same part of the loop before has written, and finds it in its core's cache.
 inline Range aligned_share(int64_t count, int part, int parts) {
   return {count * part / parts, count * (part + 1) / parts};
 }

@@ -86,8 +86,8 @@ std::string json_text(std::string_view text);
 /// Escapes text for HTML, also for attributes.
 std::string escape_html(std::string_view text);
 
-/// Returns the part of the intervals that a chart of curves shows: at most as far beyond the curves as half of
-/// what they reach themselves. Intervals of few repeats would make the curves flat.
+/// Returns the part of the intervals that a chart of curves shows. Wide intervals of few repeats would make the curves
+/// flat, so the chart goes beyond the curves by at most half of their own range.
 std::pair<double, double> drawn_band(std::pair<double, double> curves, std::pair<double, double> bands, bool log);
 
 /// Escapes JSON for a <script> element.

@@ -15,7 +15,7 @@ struct DescribeRequest {
   const nn::ModelDef* model = nullptr;
   settings::Options options = {};
   int64_t batch = 1;
-  Shape image = {};            ///< of an example; empty: the model's default
+  Shape image = {};            ///< shape of an example; empty: the model's default
   int64_t classes = 0;         ///< number of classes; 0: the model's default
   std::string optimizer = {};  ///< empty: the model's default
   std::string backend = "cpu";

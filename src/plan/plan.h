@@ -24,12 +24,12 @@ struct Choices {
   int64_t backups = 0;                                       ///< sync: gradients of each update that are not waited for
   std::vector<std::pair<int64_t, double>> other_cores = {};  ///< nodes, from 1, with other cores than the rest
   double cores = 0;                                          ///< of a node; 0: the basis'
-  double machine_cores = 0;                                  ///< of the machine that emulates all nodes; 0: none does
-  double memory = 0;                                         ///< bytes of a node; 0: the basis'
-  double speed = 1;                                          ///< of a core, relative to the basis'
-  double price = 0;                                          ///< of a node's hour; 0: costs are not asked for
-  double epochs = 0;                                         ///< 0: the basis'
-  std::optional<Goal> goal = {};                             ///< a loss or accuracy to reach
+  double machine_cores = 0;       ///< cores of the machine that emulates all nodes; 0: none does
+  double memory = 0;              ///< bytes of a node; 0: the basis'
+  double speed = 1;               ///< of a core, relative to the basis'
+  double price = 0;               ///< of a node's hour; 0: costs are not asked for
+  double epochs = 0;              ///< 0: the basis'
+  std::optional<Goal> goal = {};  ///< a loss or accuracy to reach
 };
 
 struct Interval {

@@ -1,6 +1,6 @@
 // The links of simulated nodes. A message leaves through its sender's link and comes in through its receiver's, chunk
-// by chunk. A few chunks of a message are under way at a time, as of a socket, and each link serves chunks in the order
-// of their arrival: messages that leave a node at the same time share its link about evenly, those that come in share
+// by chunk. A few chunks of a message are under way at a time, as of a socket, and each link serves chunks as
+// they arrive. So messages that leave a node at the same time share its link about evenly; messages that come in share
 // it in proportion to the speeds at which they are sent. A slow receiver does not hold up what its sender sends to
 // others. A link passes the first bytes of a chunk on at once; the token bucket of an emulated node holds a chunk until
 // there are tokens for all of it. Borrows the events. Single-threaded.

@@ -13,8 +13,8 @@
 namespace lockstep::predict {
 namespace {
 
-/// Where quotas pause nodes, a simulation counts at least so many of their periods, after some that use up what is
-/// saved at the beginning; but not more than so many steps of each worker.
+/// A simulation of nodes that quotas pause counts at least this many periods of the quota. It leaves out some periods
+/// before, in which nodes use up what they saved at the beginning. Each worker makes at most this many steps.
 constexpr double kPeriods = 8;
 constexpr double kPeriodsBefore = 3;
 constexpr uint64_t kMostSteps = 4000;

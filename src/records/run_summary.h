@@ -76,7 +76,7 @@ struct NodeRecord {
   std::string name;  ///< "node1"
   std::string address;
   double cores = kUnknown;
-  double machine_cores = kUnknown;  ///< of the machine that emulates all nodes
+  double machine_cores = kUnknown;  ///< cores of the machine that emulates all nodes
   double memory_bytes = kUnknown;   ///< 0: no limit
   double rate = kUnknown;           ///< bits per second; 0: no limit
   double delay_seconds = kUnknown;  ///< one way

@@ -56,7 +56,7 @@ struct WeightsJob {
   }
 };
 
-/// Where the sums of the strips go: strip s has its weights at `weights + s * stride`, and its biases, unless `biases`
+/// Places of the sums of the strips: strip s has its weights at `weights + s * stride`, and its biases, unless `biases`
 /// is null, at `biases + s * stride`.
 struct WeightsSums {
   float* weights = nullptr;
