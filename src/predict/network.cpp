@@ -12,6 +12,9 @@ constexpr double kLeastChunk = 64 * 1024;
 constexpr double kChunks = 16;
 /// Chunks of a message that a socket keeps in the queues of links.
 constexpr int kUnderWay = 2;
+/// Bytes of a connection that its sender does not wait for: the kernel's largest socket buffer is 4 MiB, of which
+/// bookkeeping takes a part.
+constexpr double kSocketBuffer = 2.5e6;
 /// Speed between processes of one node, through memory.
 constexpr double kInside = 4e9;
 constexpr double kInsideLatency = 10e-6;
@@ -36,7 +39,14 @@ void Network::send(size_t from, size_t to, double bytes, Action arrived) {
     return;
   }
   const double chunk = std::max(kLeastChunk, bytes / kChunks);
+  held_[pair_of(from, to)] += bytes;
   hand_over(std::make_shared<Message>(Message{from, to, bytes, chunk, 0, std::move(arrived)}));
+}
+
+void Network::when_taken(size_t from, size_t to, Action go_on) {
+  const auto held = held_.find(pair_of(from, to));
+  if (held == held_.end() || held->second <= kSocketBuffer) return go_on();
+  waiting_[pair_of(from, to)] = std::move(go_on);
 }
 
 /// Puts chunks of a message into its sender's queue, as many as may be under way.
@@ -64,13 +74,21 @@ void Network::send_next(size_t from) {
   // The last byte arrives not before it has left; the first one may be far ahead, but not out of a bucket.
   const double in = there.in.pass((there.bucket ? left : began) + latency, chunk.bytes);
   const double passed = std::max(in, left + latency) - latency;
-  events_.at(passed, [this, message = chunk.message, latency] { passed_on(message, latency); });
+  events_.at(passed,
+             [this, message = chunk.message, bytes = chunk.bytes, latency] { passed_on(message, bytes, latency); });
   events_.at(left, [this, from] { send_next(from); });
 }
 
 /// A chunk has left the queues of both links: a delay does not keep the next one from following.
-void Network::passed_on(const std::shared_ptr<Message>& message, double latency) {
+void Network::passed_on(const std::shared_ptr<Message>& message, double bytes, double latency) {
   --message->under_way;
+  double& held = held_[pair_of(message->from, message->to)];
+  held = std::max(0.0, held - bytes);
+  if (const auto waits = waiting_.find(pair_of(message->from, message->to));
+      waits != waiting_.end() && held <= kSocketBuffer) {
+    events_.after(0, std::move(waits->second));
+    waiting_.erase(waits);
+  }
   if (message->left > 0) return hand_over(message);
   if (message->under_way == 0) events_.after(latency, std::move(message->arrived));
 }

@@ -6,8 +6,10 @@
 // there are tokens for all of it. Borrows the events. Single-threaded.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "predict/events.h"
@@ -43,6 +45,10 @@ class Network {
   /// Calls `arrived` when the whole message is there.
   void send(size_t from, size_t to, double bytes, Action arrived);
 
+  /// Calls `go_on` once the sender's socket has taken all that it was given for that receiver: at once, unless more
+  /// than a socket holds has not left yet. One call at a time for each pair of nodes.
+  void when_taken(size_t from, size_t to, Action go_on);
+
   /// Returns payload bytes that have left or reached a node over its link.
   [[nodiscard]] double sent(size_t node) const { return ends_[node].out.passed(); }
   [[nodiscard]] double received(size_t node) const { return ends_[node].in.passed(); }
@@ -77,10 +83,13 @@ class Network {
 
   void hand_over(const std::shared_ptr<Message>& message);
   void send_next(size_t from);
-  void passed_on(const std::shared_ptr<Message>& message, double latency);
+  void passed_on(const std::shared_ptr<Message>& message, double bytes, double latency);
+  [[nodiscard]] uint64_t pair_of(size_t from, size_t to) const { return uint64_t{from} * ends_.size() + to; }
 
   Events& events_;
   std::vector<End> ends_;
+  std::unordered_map<uint64_t, double> held_;     ///< bytes that were sent and have not passed, by pair of nodes
+  std::unordered_map<uint64_t, Action> waiting_;  ///< senders that their sockets hold up
 };
 
 }  // namespace lockstep::predict

@@ -12,6 +12,9 @@ namespace lockstep::predict {
 namespace {
 
 constexpr double kAnnouncement = 300;  // bytes of a commit, or of the end of an answer
+/// Waking another thread of a server, relative to a message: the threads that read announcements leave updates to
+/// another one, and that one wakes those that send the answers.
+constexpr double kHandOver = 0.5;
 
 class ServersModel final : public ExchangeModel {
  public:
@@ -46,6 +49,7 @@ class ServersModel final : public ExchangeModel {
   };
 
   void send(size_t worker, size_t part);
+  void taken(size_t worker, size_t server, Action go_on);
   void serve(size_t server, double cost, Action done);
   void received(size_t server, size_t worker);
   void complete(size_t server, size_t worker);
@@ -118,16 +122,26 @@ void ServersModel::computed(size_t worker, size_t part, Action next) {
   const bool last = part + 1 == parts_.size();
   if (last && training_.workers[worker].cost > 0)
     cost += training_.workers[worker].exchange / training_.workers[worker].cost;
-  world_.run_messages(worker, cost, [this, worker, part, began, last, next = std::move(next)]() mutable {
-    if (world_.counting) world_.times[worker].push += world_.events.now() - began;
-    world_.span("worker", worker, "push", began);
-    if (last) {
-      workers_[worker].pushed = world_.events.now();
-      workers_[worker].next = std::move(next);
-    }
+  if (last) workers_[worker].next = std::move(next);
+  world_.run_messages(worker, cost, [this, worker, part, began, next = std::move(next)]() mutable {
     send(worker, part);
-    if (!last) next();
+    taken(worker, 0, [this, worker, began, next = std::move(next)] {
+      if (world_.counting) world_.times[worker].push += world_.events.now() - began;
+      world_.span("worker", worker, "push", began);
+      workers_[worker].pushed = world_.events.now();
+      if (next) next();
+    });
   });
+}
+
+/// Calls `go_on` when the worker's sockets to this server and those after it have taken its gradients: its thread waits
+/// for one after the other, and sends nothing to the others meanwhile.
+void ServersModel::taken(size_t worker, size_t server, Action go_on) {
+  if (server == servers_.size()) return go_on();
+  const size_t to = training_.servers[server].node;
+  world_.network.when_taken(
+      training_.workers[worker].node, to,
+      [this, worker, server, go_on = std::move(go_on)]() mutable { taken(worker, server + 1, std::move(go_on)); });
 }
 
 void ServersModel::send(size_t worker, size_t part) {
@@ -185,8 +199,9 @@ void ServersModel::told(size_t worker) {
 void ServersModel::announce(size_t from, size_t to, Action heard) {
   serve(from, costs_.message, [this, from, to, heard = std::move(heard)]() mutable {
     const auto arrived = [this, to, heard = std::move(heard)]() mutable {
-      world_.events.after(
-          costs_.wake, [this, to, heard = std::move(heard)]() mutable { serve(to, costs_.message, std::move(heard)); });
+      world_.events.after(2 * costs_.wake, [this, to, heard = std::move(heard)]() mutable {
+        serve(to, (1 + kHandOver) * costs_.message, std::move(heard));
+      });
     };
     world_.network.send(training_.servers[from].node, training_.servers[to].node, kAnnouncement, arrived);
   });
@@ -220,7 +235,8 @@ void ServersModel::answer_all(size_t server, size_t last) {
   const auto waits = [this, server](size_t w) {
     return servers_[server].inboxes[w].waits && workers_[w].base < version_;
   };
-  if (waits(last)) answer(server, last);
+  const bool awake = servers_.size() == 1;  // otherwise the update is made by a thread that serves no worker
+  if (awake && waits(last)) answer(server, last);
   for (size_t w = 0; w < workers_.size(); ++w) {
     if (!waits(w)) continue;
     servers_[server].inboxes[w].waits = false;

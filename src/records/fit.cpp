@@ -265,12 +265,16 @@ class Fitter {
     return true;
   }
   [[nodiscard]] bool calm(size_t i) const {
-    constexpr double kMuchShorter = 0.4;
-    const predict::Node& node = fit_.training.nodes[fit_.training.workers[i].node];
     const WorkerTimes& usual = recorded_[i].usual;
     const double work = usual.compute() + usual.push + usual.rest;
     if (recorded_[i].pause > 0 || recorded_[i].times.data > 0 || !known(recorded_[i].cpu)) return false;
-    return usual.compute() > 0 && work < kMuchShorter * node.cores * node.quota_period;
+    return usual.compute() > 0 && much_shorter(work, i);
+  }
+  /// Returns whether something takes much less than a quota gives a worker's node in a period: it is rarely paused.
+  [[nodiscard]] bool much_shorter(double seconds, size_t i) const {
+    constexpr double kMuchShorter = 0.4;
+    const predict::Node& node = fit_.training.nodes[fit_.training.workers[i].node];
+    return seconds > 0 && seconds < kMuchShorter * node.cores * node.quota_period;
   }
 
   /// The training if no quota paused anything.
@@ -327,7 +331,11 @@ class Fitter {
         work.forward *= factor(wanted.forward, got.forward);
         work.backward *= factor(wanted.backward, got.backward);
       }
-      work.optimizer *= factor(wanted.optimizer, got.optimizer);
+      if (limited && much_shorter(recorded.usual.optimizer, i)) {
+        work.optimizer = recorded.usual.optimizer;
+      } else {
+        work.optimizer *= factor(wanted.optimizer, got.optimizer);
+      }
       if (!limited) work.rest *= factor(wanted.rest - recorded.pause, got.rest - recorded.pause);
       if (wanted.data > 0) {
         const predict::Node& node = fit_.training.nodes[fit_.training.workers[i].node];

@@ -614,6 +614,29 @@ TEST(Fit, GivesBackTheTrainingThatARunIsLike) {
   EXPECT_NEAR(predict::simulate(guess).step, truth, 0.05 * truth);
 }
 
+TEST(Fit, AShortPhaseOfANodeWithAQuotaTakesItsMedian) {
+  // Passes are longer than a period, so pauses fall anywhere; a few of them into the optimizer, which is short.
+  Training training = cluster_of(1, 1.25e9, 0.4);
+  training.strategy = predict::Strategy::all_reduce;
+  training.servers.clear();
+  training.nodes.front() = training.nodes.back();
+  training.workers.push_back({.node = 0, .work = training.workers[0].work});
+  for (predict::Worker& worker : training.workers) worker.work.optimizer = 8e-4;
+  RunRecord run = recorded(training);
+  for (RoleRecord& role : run.roles) {
+    for (PhaseTotals& phase : role.phases) {
+      if (phase.name != "optimizer") continue;
+      phase.p50 = 8e-4;
+      phase.mean = 2e-3;
+      phase.seconds = phase.mean * 1000;
+    }
+  }
+  const Fit model = fit(run);
+  ASSERT_TRUE(model.there()) << model.missing;
+  EXPECT_NEAR(model.training.workers[0].work.optimizer, 8e-4, 1e-6);
+  EXPECT_NEAR(model.training.workers[1].work.optimizer, 8e-4, 1e-6);
+}
+
 TEST(Why, ShortOfMemory) {
   const Diagnosis why = checked(run_of({with(role("process", {{"forward", 9}}), {{"major_faults", 340}})}));
   EXPECT_EQ(why.cause, "memory");
