@@ -48,7 +48,7 @@ double bounded(double value, double low, double high) { return known(value) ? st
 /// process is stopped. A busy machine or a quota delays it hardly at all.
 double monitor_late(const RoleRecord& role) {
   constexpr size_t kFewSamples = 6;
-  constexpr double kSlack = 1.2;
+  constexpr double kSlack = 1.04;  // of the time between two samples; without stops they are late by a hundredth
   const std::span<const double> times = role.monitor.column("seconds");
   const double every = role.summary.number("resources.every");
   if (times.size() < kFewSamples || !(every > 0)) return 0;
@@ -100,10 +100,10 @@ double cpu_of_checkpoints(const RoleRecord& role, const Pace& pace) {
   return 0;
 }
 
-/// Returns the CPU time of a role's step; the monitor's samples are of all that it did.
+/// Returns the CPU time of a role's step; the monitor's samples are also of its evaluations.
 double cpu_of_steps(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
-  const double use = role.resource("cpu_percent").mean / 100;
-  const double all = std::max(use - node.kept, 0.2 * use) * (pace.seconds + pace.start);
+  const double use = cores_used(role, began_steps(role, pace));
+  const double all = std::max(use - node.kept, 0.2 * use) * pace.seconds;
   const double beside = cpu_of_evaluations(role, pace, node) + cpu_of_checkpoints(role, pace);
   return std::max(all - beside, 0.2 * all) / std::max(pace.steps, 1.0);
 }
@@ -123,7 +123,8 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace, const predict::No
   recorded.usual = medians_of(role);
   for (const PhaseTotals& phase : role.phases) {
     const double late = std::max(0.0, phase.mean - phase.p50);
-    const bool own = phase.name == "forward" || phase.name == "backward" || phase.name == "push";
+    const bool own =
+        phase.name == "forward" || phase.name == "backward" || phase.name == "optimizer" || phase.name == "push";
     if (known(late) && own) recorded.late += late;
     if (known(late) && phase.name == "pull") recorded.late_answers = late;
     if (known(late) && phase.name == "transfer") recorded.late_sums = late;
@@ -176,25 +177,60 @@ void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::ve
   }
 }
 
-/// In an all-reduce all members wait alike for one that is stopped. The monitor of that one is late, too.
-void find_stopped_member(std::vector<Recorded>& all) {
-  constexpr double kSilent = 0.08;
+/// Returns the member of an all-reduce whose monitor was late much more than the others', or none.
+Recorded* silent_member(std::vector<Recorded>& all) {
+  constexpr double kSilent = 0.04;
   constexpr double kMuchMore = 3;
-  if (all.size() < 2) return;
   const auto worst = std::max_element(all.begin(), all.end(),
                                       [](const Recorded& a, const Recorded& b) { return a.silent < b.silent; });
   double others = 0;
-  double late = worst->late_sums;
   for (const Recorded& recorded : all) {
     if (&recorded != &*worst) others = std::max(others, recorded.silent);
-    late = std::min({late, recorded.late_sums, recorded.times.transfer});
   }
-  if (!(worst->silent > kSilent) || worst->silent < kMuchMore * others || !(late > 0)) return;
-  for (Recorded& recorded : all) {
-    recorded.times.transfer -= late;
-    (&recorded == &*worst ? recorded.times.rest : recorded.times.others) += late;
+  return worst->silent > kSilent && worst->silent >= kMuchMore * others ? &*worst : nullptr;
+}
+
+/// Takes away what a stopped member lost while it computed: by which it is late more often than any other member is,
+/// and than its quota explains. `sure`: that it was stopped is known. Returns the seconds of a step.
+double take_own_pauses(const RunRecord& run, std::vector<Recorded>& all, size_t i, const std::string& role, bool sure) {
+  constexpr double kMuch = 0.15;
+  Recorded& recorded = all[i];
+  double usual = 0;
+  for (const Recorded& other : all) {
+    if (&other != &recorded) usual = std::max(usual, other.late);
   }
-  worst->pause = late;
+  double paused = recorded.late - usual;
+  const auto held = run.throttling.find(role);
+  if (held != run.throttling.end() && known(held->second.seconds) && run.steps() > 0)
+    paused -= held->second.seconds / run.steps();
+  if (!(paused > (sure ? 0 : kMuch * recorded.times.all()))) return 0;
+  const double own = std::min(paused, 0.9 * recorded.times.compute());
+  const double left = 1 - own / std::max(recorded.times.compute(), 1e-12);
+  for (double WorkerTimes::*part : {&WorkerTimes::forward, &WorkerTimes::backward, &WorkerTimes::optimizer})
+    recorded.times.*part *= left;
+  return own;
+}
+
+/// In an all-reduce all members wait alike for one that is stopped while it exchanges. The monitor of that one is late,
+/// too. If it is stopped while it computes, only its own computing takes longer.
+void find_stopped_member(const RunRecord& run, std::vector<Recorded>& all, const std::vector<std::string>& roles) {
+  if (all.size() < 2) return;
+  const Recorded* silent = silent_member(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    Recorded& stopped = all[i];
+    if (silent != nullptr && silent != &stopped) continue;
+    const double own = take_own_pauses(run, all, i, roles[i], silent != nullptr);
+    double late = silent != nullptr ? stopped.late_sums : 0;
+    for (const Recorded& recorded : all) late = std::min({late, recorded.late_sums, recorded.times.transfer});
+    if (!(own + late > 0)) continue;
+    for (Recorded& recorded : all) {
+      recorded.times.transfer -= late;
+      (&recorded == &stopped ? recorded.times.rest : recorded.times.others) += late;
+    }
+    stopped.times.rest += own;
+    stopped.pause = own + late;
+    return;
+  }
 }
 
 double step_of(const RunRecord& run, const std::vector<Recorded>& all) {
@@ -210,9 +246,10 @@ double fixed_share(const RunRecord& run, const Recorded& chief) {
   const double large = run.number_setting("eval_batch");
   if (!(batch > 0) || !(large >= 4 * batch)) return 0;
   const CsvTable& evals = run.chief().evals;
-  const double seconds = median(evals.column("eval_seconds"));
-  const double examples = median(evals.column("examples"));
-  const double each = seconds / examples;
+  const std::span<const double> seconds = evals.column("eval_seconds");
+  if (seconds.empty()) return 0;
+  // The first evaluations are slower: they allocate memory.
+  const double each = *std::min_element(seconds.begin(), seconds.end()) / median(evals.column("examples"));
   if (!known(each) || !(chief.times.forward > 0)) return 0;
   // An evaluation also makes its batches, so it is an upper bound of the time per example.
   return std::clamp(1 - each * batch / chief.times.forward, 0.0, 1.0);
@@ -455,14 +492,13 @@ class Fitter {
 
 /// Returns the CPU time that each server used for a step; nothing if one was not sampled.
 std::vector<double> cpu_of_servers(const RunRecord& run, const RunFacts& facts, const Fit& fit) {
-  const Pace& chief = facts.workers.front();
-  const double each = fit.whole() + chief.per_step(chief.start);
+  const double began = began_steps(*run.role(facts.workers.front().role), facts.workers.front());
   std::vector<double> used;
   for (size_t i = 0; i < fit.servers.size(); ++i) {
     const RoleRecord* role = run.role(fit.servers[i]);
     if (role == nullptr || role->samples < kEnoughSamples) return {};
-    const double all = role->resource("cpu_percent").mean / 100;
-    used.push_back(each * std::max(all - fit.training.nodes[fit.training.servers[i].node].kept, 0.2 * all));
+    const double all = cores_used(*role, began);
+    used.push_back(fit.whole() * std::max(all - fit.training.nodes[fit.training.servers[i].node].kept, 0.2 * all));
   }
   return used;
 }
@@ -516,7 +552,7 @@ Fit fit_of(const RunRecord& run, const RunFacts& facts) {
   const size_t copies = run.in_process() ? run.workers() : 1;  // replicas are alike; one of them recorded its time
   while (recorded.size() < copies) recorded.push_back(recorded.front());
   if (fit.training.strategy == predict::Strategy::all_reduce) {
-    find_stopped_member(recorded);
+    find_stopped_member(run, recorded, fit.workers);
   } else {
     find_pauses(run, recorded, fit.workers);
   }

@@ -79,15 +79,18 @@ class Machines {
     fit_.servers.emplace_back("ps:0");
   }
 
-  /// Returns the progress of a worker's threads while they compute: below 1 if they wait for cores.
+  /// Returns the progress of a worker's threads while they compute: below 1 if they wait for cores. Its CPU time is of
+  /// all that it did: also of evaluations, checkpoints and logs; and while it waits for data, the loader computes.
   [[nodiscard]] double pace_of_threads(const RoleRecord& role, double threads) const {
     if (role.samples < kEnoughSamples) return 1;
     for (const Pace& pace : facts_.workers) {
       if (pace.role != role.role) continue;
       const double computing = pace.share(pace.compute());
-      const double used = role.resource("cpu_percent").mean / 100;
+      const double used = cores_used(role, began_steps(role, pace));
       if (!(computing > 0.5) || !known(used)) return 1;
-      return std::clamp(used / (threads * computing), 0.05, 1.0);
+      const double wanted =
+          threads * pace.share(pace.compute() + pace.evaluation) + pace.share(pace.data + pace.checkpoint + pace.rest);
+      return std::clamp(used / wanted, 0.05, 1.0);
     }
     return 1;
   }

@@ -89,18 +89,17 @@ Diagnosis without_phases(const RunRecord& run) {
   return diagnosis;
 }
 
-/// A cause that is not the training's own work comes first from this share of the time on. What was recorded is surer
-/// than what the model says.
+/// A cause that is not the training's own work comes first from this share of the time on. What was recorded is sure;
+/// it comes first if it is worth saying.
 constexpr double kWorthRemoving = 0.25;
-constexpr double kWorthRemovingIfMeasured = 0.2;
 /// The model fits a run if it explains all but this share.
 constexpr double kFits = 0.1;
 
 /// Returns whether a finding is to be named before another.
 bool comes_before(const Finding& a, const Finding& b) {
   const auto rank = [](const Finding& finding) {
-    const double least = finding.measured ? kWorthRemovingIfMeasured : kWorthRemoving;
-    return finding.cause.cost + (finding.removable && finding.cause.cost >= least ? 1 : 0);
+    const bool worth = finding.cause.cost >= kWorthRemoving || finding.measured >= kWorthSaying;
+    return finding.cause.cost + (finding.removable && worth ? 1 : 0);
   };
   return rank(a) > rank(b);
 }

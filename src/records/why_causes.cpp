@@ -16,8 +16,6 @@ namespace {
 using predict::Resource;
 using predict::Training;
 
-/// A cause that explains a smaller share of a step is noise.
-constexpr double kLeastCost = 0.02;
 /// Other programs that use this share of the cores make threads wait for their turn.
 constexpr double kManyPrograms = 0.15;
 
@@ -40,7 +38,7 @@ class Causes {
     cores();
     threads();
     simple(Resource::data);
-    evaluations_and_checkpoints();
+    for (Finding& finding : aside_findings(run_, facts_, fit_)) findings_.push_back(std::move(finding));
     simple(Resource::rest);
     own_work();
     unexplained();
@@ -169,10 +167,13 @@ class Causes {
     const double busy = used_by_others(*most);
     const Freed free = freed_with_delays(changed, fit_.prediction.step, busy >= kManyPrograms * most->cores);
     if (free.cost < kLeastCost) return;
+    const double aside = (fit_.evaluation + fit_.checkpoint) / fit_.whole();
     Finding& finding = add(
         "programs", most->name, free,
         fmt::format("{}: they used {:.2g} of its {:.3g} core{}.", cost_text("Other programs on " + most->name, free),
                     busy, most->cores, most->cores == 1 ? "" : "s"));
+    if (fit_.training.workers.front().node == static_cast<size_t>(most - nodes.begin()))
+      finding.cause.cost += free.cost * aside;  // evaluations are as slow
     finding.evidence = {share_evidence(most->name + ", CPU of other programs", busy / most->cores)};
     finding.suggestions = {
         fmt::format("Use a machine where nothing else runs: {}.", gain_text(facts_.step_seconds, free.step))};
@@ -303,37 +304,6 @@ class Causes {
       finding.suggestions = {fmt::format("Use --threads {}.", count_text(cores))};
       return;
     }
-  }
-
-  /// Evaluations and checkpoints are beside the steps: what they cost was measured.
-  void aside(const char* cause, const char* what, double seconds, double in_all, const char* rarer) {
-    const double cost = (seconds + after_aside() * seconds / (fit_.evaluation + fit_.checkpoint)) / fit_.whole();
-    if (!(cost >= kLeastCost)) return;
-    findings_.push_back(
-        {.cause = {cause, "", cost, facts_.step_seconds},
-         .measured = true,
-         .headline = fmt::format("{} cost {} of the time, {} in all.", what, share_text(cost), time_text(in_all)),
-         .suggestions = advice_.rarer(cost, rarer)});
-  }
-
-  /// What evaluations use of a quota, the steps after them lack: they take longer than the model says, which was fitted
-  /// to those that were not paused.
-  [[nodiscard]] double after_aside() const {
-    const predict::Node& node = fit_.training.nodes[fit_.training.workers.front().node];
-    for (const predict::Worker& worker : fit_.training.workers) {
-      if (worker.work.pause > 0) return 0;
-    }
-    if (!(node.quota_period > 0)) return 0;
-    const double most = (fit_.evaluation + fit_.checkpoint) * std::max(0.0, 1 / node.cores - 1);
-    return std::clamp(fit_.step - fit_.prediction.step, 0.0, most);
-  }
-
-  void evaluations_and_checkpoints() {
-    const Pace& chief = facts_.workers.front();
-    aside("evaluation", "Evaluations", fit_.evaluation, chief.evaluation,
-          "Evaluate half as often (--eval-every) or on less (--test-limit)");
-    aside("checkpoint", "Checkpoints", fit_.checkpoint, chief.checkpoint,
-          "Write checkpoints half as often (--checkpoint-every)");
   }
 
   void simple(Resource resource) {

@@ -54,14 +54,15 @@ Pace pace_of(const RunRecord& run, const RoleRecord& role) {
 void add(Pace& all, const Pace& pace) {
   for (double Pace::*member : {&Pace::steps, &Pace::examples, &Pace::seconds, &Pace::data, &Pace::forward,
                                &Pace::backward, &Pace::optimizer, &Pace::push, &Pace::pull, &Pace::transfer,
-                               &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::for_chief, &Pace::rest}) {
+                               &Pace::others, &Pace::evaluation, &Pace::checkpoint, &Pace::for_others, &Pace::rest}) {
     all.*member += pace.*member;
   }
 }
 
-/// Leaves out that a worker waited at its first steps for others, who started later.
+/// Leaves out that a worker waited at its first steps for others, who started later. The usual wait is that of the
+/// better half of the later lines: in a short run the last one may be long, too, with an evaluation at its end.
 void leave_out_start(const RoleRecord& role, Pace& pace) {
-  constexpr size_t kFewLines = 4;
+  constexpr size_t kFewLines = 3;
   constexpr double kMuchLonger = 5;
   const std::span<const double> others = role.phase_log.column("others");
   const std::span<const double> steps = role.phase_log.column("steps");
@@ -70,7 +71,9 @@ void leave_out_start(const RoleRecord& role, Pace& pace) {
   for (size_t i = 1; i < others.size(); ++i) {
     if (steps[i] > 0) usual.push_back(others[i] / steps[i]);
   }
-  const double each = median(usual) * steps.front();
+  if (usual.empty()) return;
+  std::sort(usual.begin(), usual.end());
+  const double each = usual[(usual.size() - 1) / 2] * steps.front();
   if (!known(each) || !known(others.front()) || others.front() <= kMuchLonger * each) return;
   const double start = std::clamp(others.front() - each, 0.0, pace.others);
   pace.others -= start;
@@ -78,12 +81,15 @@ void leave_out_start(const RoleRecord& role, Pace& pace) {
   pace.start += start;
 }
 
-/// In step, all wait while the chief evaluates or writes a checkpoint; that is no part of their steps, either.
-void leave_out_waits_for_chief(std::vector<Pace>& workers) {
+/// In step, all wait while the chief evaluates or writes a checkpoint, and at the end for a worker whose last
+/// evaluation takes longer; that is no part of their steps, either.
+void leave_out_waits_for_evaluations(std::vector<Pace>& workers) {
+  double longest = 0;
+  for (const Pace& pace : workers) longest = std::max(longest, pace.aside());
   for (Pace& pace : workers) {
-    const double waited = std::clamp(workers.front().aside() - pace.aside(), 0.0, pace.others);
+    const double waited = std::clamp(longest - pace.aside(), 0.0, pace.others);
     pace.others -= waited;
-    pace.for_chief += waited;
+    pace.for_others += waited;
   }
 }
 
@@ -145,10 +151,33 @@ RunFacts facts_of(const RunRecord& run) {
     facts.workers.push_back(pace_of(run, role));
     leave_out_start(role, facts.workers.back());
   }
-  if (in_step(run) && facts.workers.size() > 1) leave_out_waits_for_chief(facts.workers);
+  if (in_step(run) && facts.workers.size() > 1) leave_out_waits_for_evaluations(facts.workers);
   for (const Pace& pace : facts.workers) add(facts.all, pace);
   set_step(run, facts);
   return facts;
+}
+
+double began_steps(const RoleRecord& role, const Pace& pace) {
+  const double ended = role.phase_log.last("seconds");
+  const double started = role.monitor.last("time") - role.monitor.last("seconds");
+  return started + ended - pace.seconds;
+}
+
+double cores_used(const RoleRecord& role, double began) {
+  const std::span<const double> times = role.monitor.column("time");
+  const std::span<const double> cpu = role.monitor.column("cpu_percent");
+  double seconds = 0;
+  double used = 0;
+  size_t samples = 0;
+  for (size_t i = 1; i < std::min(times.size(), cpu.size()); ++i) {
+    const double each = times[i] - times[i - 1];
+    if (!(times[i - 1] >= began) || !(each > 0) || !known(cpu[i])) continue;
+    seconds += each;
+    used += each * cpu[i] / 100;
+    ++samples;
+  }
+  if (static_cast<double>(samples) < kEnoughSamples) return role.resource("cpu_percent").mean / 100;
+  return used / seconds;
 }
 
 bool in_step(const RunRecord& run) {

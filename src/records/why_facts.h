@@ -28,13 +28,13 @@ struct Pace {
   double others = 0;
   double evaluation = 0;
   double checkpoint = 0;
-  double for_chief = 0;  ///< waiting while the chief evaluated or wrote a checkpoint
+  double for_others = 0;  ///< waiting while another worker, mostly the chief, evaluated or wrote a checkpoint
   double rest = 0;
   double start = 0;  ///< waiting at the first steps for workers that started later; not a part of `seconds`
 
   [[nodiscard]] double compute() const { return forward + backward + optimizer; }
   [[nodiscard]] double exchange() const { return push + pull + transfer; }
-  [[nodiscard]] double aside() const { return evaluation + checkpoint + for_chief; }
+  [[nodiscard]] double aside() const { return evaluation + checkpoint + for_others; }
   /// Returns the worker's own time per step, until the others have what they wait for.
   [[nodiscard]] double own_per_step() const { return per_step(data + compute() + push + rest); }
   [[nodiscard]] double per_step(double part) const { return steps > 0 ? part / steps : 0; }
@@ -54,6 +54,13 @@ struct RunFacts {
 };
 
 RunFacts facts_of(const RunRecord& run);
+
+/// Returns when a worker began its first step that others did not wait for longer than usual, in seconds of the epoch;
+/// NaN: its logs do not say.
+double began_steps(const RoleRecord& role, const Pace& pace);
+/// Returns the cores that a role used from then on, by its monitor; over the whole run if that has too few samples. A
+/// role that waits for others to start uses little.
+double cores_used(const RoleRecord& role, double began);
 
 /// Returns whether the role recorded its time but computed no step: the others had finished before it joined.
 bool came_too_late(const RoleRecord& role);
@@ -76,7 +83,7 @@ SlowOne slow_one(const RunRecord& run, const RunFacts& facts);
 struct Finding {
   Cause cause = {};
   bool removable = true;
-  bool measured = false;  ///< its cost was recorded, rather than found by the model
+  double measured = 0;  ///< the part of its cost that was recorded, rather than found by the model
   std::string headline = {};
   std::string mention = {};   ///< headline where another cause comes first; empty: the same
   std::string sentence = {};  ///< more about it; may be empty
@@ -86,6 +93,8 @@ struct Finding {
 
 /// Returns what a step spends time on, by the model (why_causes.cpp).
 std::vector<Finding> model_findings(const RunRecord& run, const RunFacts& facts, const Fit& fit);
+/// Returns what evaluations and checkpoints cost, beside the steps (why_aside.cpp).
+std::vector<Finding> aside_findings(const RunRecord& run, const RunFacts& facts, const Fit& fit);
 /// Returns shortages that the model does not know: memory, quotas of processes (why_machine.cpp).
 std::vector<Finding> machine_findings(const RunRecord& run, const RunFacts& facts);
 /// Returns "1.4 times" for what takes `before` and would take `after`.
@@ -96,6 +105,8 @@ std::vector<std::string> remarks(const RunRecord& run);
 Evidence share_evidence(std::string what, double share);
 Evidence time_evidence(std::string what, double seconds);
 
+/// A cause that explains a smaller share of a step is noise.
+constexpr double kLeastCost = 0.02;
 /// Smallest number of monitor samples that allow a statement.
 constexpr double kEnoughSamples = 3;
 

@@ -1,5 +1,6 @@
 #include "records/why.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -271,6 +272,21 @@ TEST(Why, OtherProgramsOnTheMachine) {
   EXPECT_EQ(checked(recorded(training)).cause, "compute");
 }
 
+TEST(Why, OtherProgramsSlowAllThatAProcessDoes) {
+  RunRecord run = run_of({with(role("process", {{"data", 0.8},
+                                                {"forward", 2.9},
+                                                {"backward", 7.8},
+                                                {"evaluation", 0.8},
+                                                {"checkpoint", 0.5},
+                                                {"rest", 1.1}}),
+                               {{"cpu_percent", 20}, {"node_cpu_percent", 100}})});
+  run.roles[0].summary.numbers["resources.cores"] = 2;
+  const Diagnosis why = checked(run);
+  ASSERT_EQ(why.cause, "programs") << why.headline;
+  EXPECT_NEAR(why.causes.front().step, 0.2 * 12.6e-3, 0.15 * 0.2 * 12.6e-3) << "it had a fifth of a core";
+  EXPECT_NEAR(why.causes.front().cost, 0.8, 0.04) << "evaluations are as slow";
+}
+
 TEST(Why, SharesOfAnUnknownNumberOfCoresAreNotTakenForCores) {
   Training training = alone();
   training.nodes[0].others = 4;
@@ -342,8 +358,32 @@ TEST(Why, AStoppedMemberOfAnAllReduceIsKnownByItsMonitor) {
   EXPECT_EQ(why.cause, "others") << why.headline;
   EXPECT_EQ(why.causes.front().who, "worker:1");
   EXPECT_THAT(why.headline, HasSubstr("it was stopped now and then, for 20.0 ms per step on average."));
+  // Stops may begin and end between two samples, and delay only some by a little.
+  run.roles[1].monitor = CsvTable::parse("seconds\n0.5\n1\n1.58\n2\n2.57\n3\n3.58\n4\n4.57\n5\n", "monitor.csv");
+  EXPECT_EQ(checked(run).causes.front().who, "worker:1");
   run.roles[1].monitor = run.roles[0].monitor;
   EXPECT_NE(checked(run).cause, "others");
+}
+
+TEST(Why, AMemberThatIsStoppedWhileItComputesIsKnownByItsOwnTime) {
+  Training training = cluster_of(3, 1.25e9, 1);
+  training.strategy = predict::Strategy::all_reduce;
+  RunRecord run = recorded(training);
+  const auto stop = [&](const std::string& who) {
+    for (RoleRecord& r : run.roles) {
+      for (PhaseTotals& phase : r.phases) {
+        if (phase.name == (r.role == who ? "backward" : "others")) phase.seconds += 10;
+        phase.mean = phase.seconds / 1000;
+      }
+    }
+  };
+  stop("worker:1");
+  const Diagnosis why = checked(run);
+  EXPECT_EQ(why.cause, "others") << why.headline;
+  EXPECT_EQ(why.causes.front().who, "worker:1");
+  EXPECT_THAT(why.headline, HasSubstr("it was stopped now and then, for 10.0 ms per step on average."));
+  stop("worker:2");
+  EXPECT_THAT(checked(run).headline, Not(HasSubstr("was stopped"))) << "two that are late alike share a machine";
 }
 
 TEST(Why, DataThatIsSlowToMake) {
@@ -366,17 +406,47 @@ TEST(Why, EvaluationsAndCheckpoints) {
   EXPECT_EQ(rarer.suggestions.front(), "Write checkpoints half as often (--checkpoint-every): 1.4 times as fast.");
 }
 
-TEST(Why, AStepLeavesOutEvaluationsInEveryLine) {
+TEST(Why, WhatWasMeasuredAndCanBeRemovedComesFirstIfItIsWorthSaying) {
+  Training training = alone();
+  training.checkpoint = 0.002;  // a seventh of the time
+  EXPECT_EQ(checked(recorded(training)).cause, "checkpoint");
+  training.checkpoint = 0.001;
+  EXPECT_EQ(checked(recorded(training)).cause, "compute");
+}
+
+TEST(Why, CheckpointsOfTheBestEvaluationsBelongToTheEvaluations) {
   Training training = alone();
   training.evaluation = 0.002;
+  training.checkpoint = 0.001;
+  RunRecord run = recorded(training);
+  for (PhaseTotals& phase : run.roles[0].phases) {
+    if (phase.name == "checkpoint") phase.count = 5;
+  }
+  run.roles[0].evals = CsvTable::parse("examples,best\n9,1\n9,1\n9,1\n9,1\n9,0\n", "evals.csv");
+  const double all = 0.01501;
+  const auto evaluations = [&](const std::string& checkpoint_every) {
+    run.settings.emplace_back("checkpoint_every", checkpoint_every);
+    const Diagnosis why = checked(run);
+    run.settings.pop_back();
+    EXPECT_EQ(why.cause, "evaluation");
+    return why.causes.front().cost * all;
+  };
+  EXPECT_NEAR(evaluations("1000000"), 0.002 + 0.8 * 0.001, 2e-5) << "all but the one at the end";
+  EXPECT_NEAR(evaluations("500"), 0.002 + 0.4 * 0.001, 2e-5) << "three were due";
+  EXPECT_NEAR(evaluations("200"), 0.002, 2e-5);
+}
+
+TEST(Why, AStepLeavesOutEvaluationsInEveryLine) {
+  Training training = alone();
+  training.evaluation = 0.001;
   const Diagnosis why = checked(recorded(training));
   EXPECT_THAT(why.headline, HasSubstr(" of 12.0 ms.")) << "of forward, backward and optimizer";
   EXPECT_THAT(text_of(why), HasSubstr("Of 12.0 ms per step"));
   EXPECT_NEAR(why.step, 0.01201, 1e-5);
-  EXPECT_NEAR(why.aside, 0.002, 1e-5);
+  EXPECT_NEAR(why.aside, 0.001, 1e-5);
   for (const Cause& cause : why.causes) {
     if (cause.cause != "evaluation") continue;
-    EXPECT_NEAR(cause.cost, 0.002 / 0.01401, 1e-3) << "of the time, to which evaluations belong";
+    EXPECT_NEAR(cause.cost, 0.001 / 0.01301, 1e-3) << "of the time, to which evaluations belong";
     EXPECT_NEAR(cause.step, why.step, 1e-9) << "a step is as long without them";
   }
 }
@@ -390,6 +460,17 @@ TEST(Why, WaitingForTheChiefsEvaluationIsNoPartOfAStep) {
   EXPECT_THAT(text_of(why), HasSubstr("evaluations took another 6.00 ms"));
 }
 
+TEST(Why, WaitingAtTheEndForAWorkersEvaluationIsNoPartOfAStep) {
+  RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
+  const double step = checked(run).step;
+  for (RoleRecord& r : run.roles) {
+    for (PhaseTotals& phase : r.phases) {
+      if (phase.name == (r.role == "worker:0" ? "others" : "evaluation") && r.trains()) phase.seconds += 3;
+    }
+  }
+  EXPECT_NEAR(checked(run).step, step, 0.01 * step);
+}
+
 TEST(Why, WaitingForWorkersThatStartLaterIsNoPartOfAStep) {
   RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
   const double step = checked(run).step;
@@ -399,6 +480,43 @@ TEST(Why, WaitingForWorkersThatStartLaterIsNoPartOfAStep) {
   }
   chief.phase_log = CsvTable::parse("steps,others\n10,2.001\n10,0.001\n10,0.001\n10,0.001\n10,0.001\n", "phases.csv");
   EXPECT_NEAR(checked(run).step, step, 0.01 * step);
+}
+
+TEST(Why, AShortRunThatBeganLateLeavesOutItsStart) {
+  RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
+  const double step = checked(run).step;
+  RoleRecord& chief = run.roles.front();
+  for (PhaseTotals& phase : chief.phases) {
+    if (phase.name == "others") phase.seconds += 2;
+  }
+  // An evaluation at the end makes the last line's wait long, too.
+  chief.phase_log = CsvTable::parse("steps,others\n10,2.001\n10,0.01\n6,0.35\n", "phases.csv");
+  EXPECT_NEAR(checked(run).step, step, 0.01 * step);
+}
+
+/// A cluster that waits for a slow server to start uses little CPU meanwhile.
+TEST(Fit, CpuTimeBeforeTheFirstStepIsNotThatOfSteps) {
+  RunRecord run = recorded(cluster_of(2, 1.25e9));
+  const Fit at_once = fit(run);
+  const double trained = run.roles[0].all_phase_seconds();
+  for (RoleRecord& r : run.roles) {
+    const double used = r.resource("cpu_percent").mean;
+    std::string monitor = "time,seconds,cpu_percent\n";
+    for (int i = 1; i <= 40; ++i) {
+      const double seconds = i * trained / 20;
+      monitor += fmt::format("{},{},{}\n", 1e6 + seconds, seconds, i <= 20 ? 1 : used);
+    }
+    r.monitor = CsvTable::parse(monitor, "monitor.csv");
+    r.phase_log = CsvTable::parse(fmt::format("seconds\n{}\n", 2 * trained), "phases.csv");
+    r.resources["cpu_percent"].mean = (used + 1) / 2;
+  }
+  const Fit late = fit(run);
+  ASSERT_TRUE(at_once.there() && late.there());
+  const auto computing = [](const Fit& model) {
+    return model.training.workers[0].work.forward + model.training.workers[0].work.backward;
+  };
+  EXPECT_NEAR(computing(late), computing(at_once), 0.02 * computing(at_once));
+  EXPECT_NEAR(late.training.costs.message, at_once.training.costs.message, 0.02 * at_once.training.costs.message);
 }
 
 TEST(Why, TheServerOfASingleWorkerIsPartOfTheModel) {
@@ -469,8 +587,8 @@ TEST(Why, TheFixedPartOfComputingIsKnownFromEvaluations) {
   RunRecord run = run_of({role("process", {{"forward", 1}, {"backward", 2}})});
   run.settings = {{"batch", "1"}, {"eval_batch", "500"}};
   EXPECT_EQ(checked(run).cause, "compute");
-  // 10 us an example in an evaluation, a hundredth of a step's forward pass.
-  run.roles[0].evals = CsvTable::parse("examples,eval_seconds\n1000,0.01\n", "evals.csv");
+  // 10 us an example in an evaluation, a hundredth of a step's forward pass; the first one also allocated memory.
+  run.roles[0].evals = CsvTable::parse("examples,eval_seconds\n1000,0.05\n1000,0.01\n", "evals.csv");
   const Diagnosis why = checked(run);
   EXPECT_EQ(why.cause, "batch");
   EXPECT_NEAR(why.causes.front().cost, 0.99, 0.001);
