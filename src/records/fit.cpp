@@ -22,6 +22,8 @@ constexpr double kMostParameters = 2e9;
 /// A waiting thread of a busy machine starts to run after this time at most; what is beyond stays unexplained.
 constexpr double kLongestWake = 1.5e-3;
 constexpr double kLongestWakeWhenIdle = 0.3e-3;
+/// A worker's work on messages, relative to what it costs without knowing better.
+constexpr double kLeastMessageCost = 0.25;
 constexpr double kMostSpread = 0.8;
 constexpr double kLeastSpread = 0.03;
 
@@ -149,8 +151,17 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace, const predict::No
   return recorded;
 }
 
+/// Returns how long the other workers wait for one in a step, at least; 0 if it waits for them as long.
+double waited_for(const std::vector<Recorded>& all, size_t i) {
+  double least = all[i == 0 ? 1 : 0].times.others;
+  for (size_t other = 0; other < all.size(); ++other) {
+    if (other != i) least = std::min(least, all[other].times.others);
+  }
+  return least > all[i].times.others ? least : 0;
+}
+
 /// A worker that is often late, and that the others wait for, was stopped again and again: its process did not run.
-/// What a quota paused is known, and is not counted.
+/// What a quota paused is known, and is not counted. A server that pauses also makes answers late, but those of all.
 void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::vector<std::string>& roles) {
   constexpr double kMuch = 0.15;
   if (all.size() < 2) return;
@@ -164,6 +175,7 @@ void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::ve
     const double steps = run.steps();
     if (held != run.throttling.end() && known(held->second.seconds) && steps > 0)
       paused -= held->second.seconds / steps;
+    if (in_step(run)) paused = std::min(paused, waited_for(all, i));
     if (!(paused > kMuch * recorded.times.all())) continue;
     recorded.pause = paused;
     const double answers = std::clamp(recorded.late_answers, 0.0, paused);
@@ -398,13 +410,19 @@ class Fitter {
     }
     const double both = wanted.forward + wanted.backward;
     double by = factor(both, got.forward + got.backward);
+    double most = predict::kUnlimited;
     if (work.threads == 1 && known(recorded.cpu)) {
-      const double own = recorded.cpu - got.messages - work.optimizer - work.rest -
-                         (servers() ? 0 : fit_.training.workers[i].exchange);
+      const predict::Worker& worker = fit_.training.workers[i];
+      const double own = recorded.cpu - got.messages - work.optimizer - work.rest - (servers() ? 0 : worker.exchange);
       by = std::clamp(own / both, 0.05, 1.0) * both / std::max(work.forward + work.backward, 1e-12);
+      most = recorded.cpu - got.messages * kLeastMessageCost / worker.cost - work.optimizer - work.rest;
     }
     work.forward = recorded.forward > 0 ? recorded.forward : work.forward * by;
     work.backward = recorded.backward > 0 ? recorded.backward : work.backward * by;
+    // A small quota pauses most steps, and the medians are no better; but passes take no more than the CPU time.
+    const double left = std::clamp(most / std::max(work.forward + work.backward, 1e-12), 0.05, 1.0);
+    work.forward *= left;
+    work.backward *= left;
   }
 
   [[nodiscard]] bool servers() const { return fit_.training.strategy == predict::Strategy::servers; }
@@ -420,7 +438,7 @@ class Fitter {
     // What the messages do not explain belongs to the exchange as a whole: waking up, and threads beside.
     const double used = recorded_[i].cpu - own;
     const double plain = std::max(0.0, messages - (servers() ? worker.exchange : 0)) / worker.cost;
-    worker.cost = std::clamp(used / std::max(plain, 1e-12), 0.25, 1.0);
+    worker.cost = std::clamp(used / std::max(plain, 1e-12), kLeastMessageCost, 1.0);
     worker.exchange = std::clamp(used - plain * worker.cost, 0.0, 4 * plain + 1e-4);
   }
 

@@ -340,6 +340,35 @@ TEST(Why, AWorkerThatIsStoppedAgainAndAgainIsNamed) {
   EXPECT_NEAR(why.causes.front().step, gone, 0.15 * gone);
 }
 
+TEST(Why, AServerThatPausesIsNotTakenForAStoppedWorker) {
+  RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
+  // Half of the answers are late. At one worker that is the median, and not at the other.
+  for (RoleRecord& r : run.roles) {
+    for (PhaseTotals& phase : r.phases) {
+      if (!r.trains() || (phase.name != "pull" && phase.name != "others")) continue;
+      phase.seconds += phase.name == "pull" ? 8 : 2;
+      phase.mean = phase.seconds / 1000;
+      if (r.role == "worker:0") phase.p50 = phase.mean;
+    }
+  }
+  EXPECT_THAT(checked(run).headline, Not(HasSubstr("stopped")));
+}
+
+TEST(Fit, PassesTakeNoMoreThanTheCpuTimeOfASmallQuota) {
+  Training training = cluster_of(2, 1.25e9);
+  for (predict::Worker& worker : training.workers) worker.work.forward = 7e-4, worker.work.backward = 1e-3;
+  training.nodes[2].cores = 0.1;
+  RunRecord run = recorded(training);
+  for (PhaseTotals& phase : run.roles[1].phases) {
+    if (phase.name == "forward") phase.p50 = 7e-4;
+    if (phase.name == "backward") phase.p50 = 3e-3;  // most of them are paused
+  }
+  run.throttling["worker:1"] = {.periods = 2000, .throttled_periods = 1900, .seconds = 1000};
+  const Fit model = fit(run);
+  ASSERT_TRUE(model.there()) << model.missing;
+  EXPECT_NEAR(model.training.workers[1].work.forward + model.training.workers[1].work.backward, 1.7e-3, 2e-4);
+}
+
 TEST(Why, AStoppedMemberOfAnAllReduceIsKnownByItsMonitor) {
   Training training = cluster_of(3, 1.25e9, 1);
   training.strategy = predict::Strategy::all_reduce;
