@@ -63,6 +63,7 @@ BenchModel::BenchModel(const BenchOptions& options)
   const bool noise = defaults.dataset == "images";
   noise ? make_noise(images_, labels_, spec_.classes) : make_prototypes(images_, labels_, spec_.classes);
   if (defaults.pixels == "standard") standardise(images_);
+  exchange_.divide_updates(programs_.for_batch(options.batch).gradient_shares());
 }
 
 float BenchModel::step(const float* images, const int32_t* labels, int64_t count) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shares.h"
 #include "lockstep/graph.h"
 
 namespace lockstep::backend {
@@ -67,6 +68,8 @@ class Kernel {
   [[nodiscard]] virtual size_t state_bytes() const { return 0; }
   /// Returns the implementation that a library chose inside this kernel, for display; empty if there is no choice.
   [[nodiscard]] virtual std::string detail() const { return {}; }
+  /// Returns what each thread computes of the first output; empty if unknown.
+  [[nodiscard]] virtual base::Shares shares() const { return {}; }
 
   void bind(Binding binding) { binding_ = std::move(binding); }
 

@@ -123,6 +123,10 @@ class Exchange {
   /// Joins the group: brings the parameters up to date and returns the group's state. A single process returns nothing.
   virtual base::Result<std::optional<StepInfo>> join() { return std::optional<StepInfo>(); }
 
+  /// Tells which thread of this process writes which runs of the gradients, so that it may update them, too. Changes
+  /// no result.
+  virtual void divide_updates(const std::vector<base::Shares>& /*by_thread*/) {}
+
   virtual void begin(const StepStart& start) = 0;
   /// Announces that the gradients of `range` are final once `event` has happened.
   virtual void ready(program::ParameterRange range, Event event) = 0;

@@ -21,6 +21,7 @@ class LocalExchange final : public Exchange {
  public:
   LocalExchange(program::ParameterStore& parameters, const LocalOptions& options);
 
+  void divide_updates(const std::vector<base::Shares>& by_thread) override { optimizer_->divide(by_thread); }
   void begin(const StepStart& start) override;
   void ready(program::ParameterRange range, Event event) override;
   /// Throws Error if some gradients were not announced.

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shares.h"
 #include "tensor/buffer.h"
 
 namespace lockstep::optim {
@@ -82,6 +83,10 @@ class Optimizer {
   /// Throws UsageError for settings out of range.
   Optimizer(const OptimizerSettings& settings, size_t count, int threads);
 
+  /// Gives each thread runs of parameters for updates of all of them; the rest goes to the threads with the least. An
+  /// unequal division is not used. Throws UsageError for runs that overlap or reach past the end.
+  void divide(const std::vector<base::Shares>& by_thread);
+
   /// Updates parameters [first, first + parameters.size()) of this optimizer's parameters; both spans hold just that
   /// range. Throws UsageError if the spans differ in length or reach past the end.
   void apply(size_t first, std::span<float> parameters, std::span<const float> gradients, const Update& update);
@@ -97,6 +102,7 @@ class Optimizer {
   size_t count_;
   int threads_;
   std::vector<Buffer> slots_;
+  std::vector<base::Shares> division_;  ///< by thread; empty: equal parts
 };
 
 /// Returns an optimizer for `count` parameters that may use `threads` threads. Throws UsageError for settings out of

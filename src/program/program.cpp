@@ -181,6 +181,24 @@ void Program::run_observed(const backend::StepContext& context, base::FunctionRe
   });
 }
 
+std::vector<base::Shares> Program::gradient_shares() const {
+  std::vector<base::Shares> by_thread;
+  for (size_t i = 0; i < work_.gradients.size(); ++i) {
+    const graph::ValueId gradient = work_.gradients[i];
+    const auto& kernel = kernels_[static_cast<size_t>(gradient.node)];
+    if (kernel == nullptr || gradient.output != 0) continue;
+    const base::Shares shares = kernel->shares();
+    if (by_thread.size() < shares.size()) by_thread.resize(shares.size());
+    for (size_t thread = 0; thread < shares.size(); ++thread) {
+      base::Runs runs = shares[thread];
+      if (runs.elements() == 0) continue;
+      runs.first += static_cast<int64_t>(work_.graph.parameters()[i].offset);
+      by_thread[thread].push_back(runs);
+    }
+  }
+  return by_thread;
+}
+
 Tensor Program::output(size_t i) const {
   const graph::ValueId id = work_.outputs[i];
   return {work_.graph.output(id).type, locate(id).get<std::byte>()};

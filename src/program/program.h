@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "base/function_ref.h"
+#include "base/shares.h"
 #include "program/memory_plan.h"
 #include "schedule/range.h"
 #include "tensor/buffer.h"
@@ -67,6 +68,8 @@ class Program {
   [[nodiscard]] const RunTimes& times() const { return times_; }
 
   [[nodiscard]] Tensor output(size_t i) const;
+  /// Returns the runs of the gradient buffer that each thread writes, as far as kernels know them.
+  [[nodiscard]] std::vector<base::Shares> gradient_shares() const;
   [[nodiscard]] const std::vector<KernelInfo>& kernels() const { return infos_; }
   [[nodiscard]] const MemoryPlan& memory() const { return plan_; }
   [[nodiscard]] const graph::Graph& graph() const { return work_.graph; }

@@ -216,6 +216,7 @@ void Trainer::run_batch(const data::Batch& batch, int64_t first_row, StepResult&
   program::Program& program = parts_.programs->bind(batch);
   const backend::StepContext context{options_.seed, state_.step, static_cast<uint64_t>(first_row)};
   const bool accumulates = !parts_.micro_gradients.empty();
+  if (!accumulates && !std::exchange(divided_, true)) parts_.exchange->divide_updates(program.gradient_shares());
   const auto announce = [&](program::ParameterRange range) {
     if (!accumulates) parts_.exchange->ready(range, {});
   };

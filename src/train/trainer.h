@@ -144,6 +144,7 @@ class Trainer {
   StopReason group_stop_ = StopReason::none;
   bool missed_end_ = false;  ///< the group ended without this process
   bool led_ = false;
+  bool divided_ = false;      ///< the exchange knows which thread writes which gradients
   PhaseSeconds phases_ = {};  ///< time per phase since hooks last saw a step
   double closed_ = 0;         ///< part of it before `ended_`
   Clock::time_point ended_;   ///< end of the previous step

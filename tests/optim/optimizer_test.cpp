@@ -132,6 +132,30 @@ TEST_F(Optimizers, GiveTheSameBitsForAnySplitAndThreadCount) {
   }
 }
 
+TEST_F(Optimizers, GiveTheSameBitsHoweverTheThreadsDivideTheParameters) {
+  constexpr size_t kCount = 30'000;
+  // Columns of a matrix of 100 x 200 from element 7 on for three threads; the rest is nobody's.
+  std::vector<base::Shares> by_thread{{base::rectangle(0, 100, 0, 70, 200)},
+                                      {base::rectangle(0, 60, 70, 130, 200), {21'000, 1, 2'500, 2'500}},
+                                      {base::rectangle(60, 40, 70, 130, 200)}};
+  for (base::Shares& shares : by_thread) shares[0].first += 7;
+  const std::vector<float> start = random_values(kCount, 3);
+  const std::vector<float> gradients = random_values(kCount, 4);
+  for (const OptimizerSettings& settings : all_settings()) {
+    std::vector<float> whole = start;
+    std::vector<float> divided = start;
+    const auto one = make_optimizer(settings, kCount);
+    const auto many = make_optimizer(settings, kCount, 4);
+    many->divide(by_thread);
+    for (uint64_t step = 0; step < 3; ++step) {
+      const Update update{step, 0.02F, 0.5F};
+      one->apply(whole, gradients, update);
+      many->apply(divided, gradients, update);
+    }
+    EXPECT_EQ(whole, divided) << name(settings.method);
+  }
+}
+
 TEST_F(Optimizers, FromOneSetOfBuffersIntoAnotherGivesTheBitsOfInPlace) {
   for (const size_t count : {size_t{1}, size_t{19}, size_t{64}, size_t{70'001}}) {
     for (const OptimizerSettings& settings : all_settings()) {
@@ -230,6 +254,16 @@ TEST(Optimizer, RefusesRangesAndSettingsThatMakeNoSense) {
   EXPECT_THROW(make_optimizer({.beta2 = 1.0}, 1), UsageError);
   EXPECT_THROW(make_optimizer({.weight_decay = -1}, 1), UsageError);
   EXPECT_THROW(make_optimizer({.momentum = std::nanf("")}, 1), UsageError);
+}
+
+TEST(Optimizer, RefusesADivisionThatGivesAnElementTwiceOrDoesNotExist) {
+  const auto optimizer = make_optimizer({}, 100, 2);
+  EXPECT_NO_THROW(optimizer->divide({{{0, 1, 50, 50}}, {{50, 1, 50, 50}}}));
+  EXPECT_NO_THROW(optimizer->divide({}));
+  EXPECT_THROW(optimizer->divide({{{0, 1, 50, 50}}, {{49, 1, 50, 50}}}), UsageError);
+  EXPECT_THROW(optimizer->divide({{{0, 5, 20, 10}}}), UsageError) << "runs of one thread overlap";
+  EXPECT_THROW(optimizer->divide({{{60, 1, 41, 41}}}), UsageError);
+  EXPECT_THROW(optimizer->divide({{{-1, 1, 5, 5}}}), UsageError);
 }
 
 TEST(Optimizer, SuggestsTheNearestName) {

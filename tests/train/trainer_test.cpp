@@ -67,6 +67,19 @@ TEST(Trainer, GivesTheSameBitsTwice) {
   }
 }
 
+TEST(Trainer, GivesTheSameBitsWithAnyNumberOfThreads) {
+  for (const char* model : {"autoencoder", "lenet"}) {
+    Training one({{"model", model}, {"epochs", "1"}, {"threads", "1"}}, small_data(200));
+    one.run();
+    for (const char* threads : {"2", "5", "16"}) {
+      Training many({{"model", model}, {"epochs", "1"}, {"threads", threads}}, small_data(200));
+      many.run();
+      EXPECT_EQ(one.parameters(), many.parameters()) << model << ", " << threads << " threads";
+      EXPECT_EQ(one.recorder.losses(), many.recorder.losses()) << model << ", " << threads << " threads";
+    }
+  }
+}
+
 TEST(Trainer, AnotherSeedGivesAnotherOrder) {
   Training first(lr_flags());
   Training second(lr_flags({{"seed", "2"}}));

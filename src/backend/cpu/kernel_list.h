@@ -27,22 +27,31 @@ std::span<const Implementation> implementations(graph::Op op);
 template <class Body>
 class FunctionKernel final : public Kernel {
  public:
-  FunctionKernel(size_t workspace, Body body) : workspace_(workspace), body_(std::move(body)) {}
+  FunctionKernel(size_t workspace, Body body, base::Shares shares)
+      : workspace_(workspace), body_(std::move(body)), shares_(std::move(shares)) {}
   [[nodiscard]] size_t workspace_bytes() const override { return workspace_; }
+  [[nodiscard]] base::Shares shares() const override { return shares_; }
   void run(const StepContext& context) override { body_(operands(), context); }
 
  private:
   size_t workspace_;
   Body body_;
+  base::Shares shares_;
 };
 
 template <class Body>
-std::unique_ptr<Kernel> make_kernel(Body body, size_t workspace_bytes = 0) {
-  return std::make_unique<FunctionKernel<Body>>(workspace_bytes, std::move(body));
+std::unique_ptr<Kernel> make_kernel(Body body, size_t workspace_bytes = 0, base::Shares shares = {}) {
+  return std::make_unique<FunctionKernel<Body>>(workspace_bytes, std::move(body), std::move(shares));
 }
 
 /// Return true if every operand of the node is in plain order, and if all have the same layout.
 bool all_plain(const KernelRequest& request);
 bool all_alike(const KernelRequest& request);
+
+/// Returns what each thread computes of a matrix product of our own; empty for those of others.
+base::Shares product_shares(const KernelRequest& request, const CpuOptions& options);
+/// Returns what each thread computes of a matrix that a product of our own writes, or an elementwise op that follows
+/// one; empty for all other values.
+base::Shares shares_of(const graph::Graph& graph, graph::ValueId value, const CpuOptions& options);
 
 }  // namespace lockstep::backend::cpu

@@ -16,10 +16,9 @@ constexpr int64_t kLargestOwnProduct = 400'000'000;
 /// Fewest elements per sum for which a vector kernel pays off.
 constexpr int64_t kFewElements = 32;
 
-}  // namespace
-
-std::unique_ptr<Kernel> vector_gemm(const KernelRequest& request, const CpuOptions& options) {
-  if (!all_plain(request)) return nullptr;
+/// Returns the product of a node, if our own kernels compute it.
+std::optional<Gemm> own_product(const KernelRequest& request) {
+  if (!all_plain(request)) return std::nullopt;
   const auto& attrs = request.node.as<graph::MatMulAttrs>();
   Gemm shape;
   shape.m = request.out_shape()[0];
@@ -28,14 +27,28 @@ std::unique_ptr<Kernel> vector_gemm(const KernelRequest& request, const CpuOptio
   shape.transpose_a = attrs.trans_a;
   shape.transpose_b = attrs.trans_b;
   shape.activation = convert(attrs.activation);
-  if (2 * shape.m * shape.n * shape.k > kLargestOwnProduct) return nullptr;
+  if (2 * shape.m * shape.n * shape.k > kLargestOwnProduct) return std::nullopt;
+  return shape;
+}
+
+}  // namespace
+
+base::Shares product_shares(const KernelRequest& request, const CpuOptions& options) {
+  const std::optional<Gemm> shape = own_product(request);
+  return shape && request.input(0).type.dtype == DType::f32 ? gemm_shares(*shape, options.threads) : base::Shares();
+}
+
+std::unique_ptr<Kernel> vector_gemm(const KernelRequest& request, const CpuOptions& options) {
+  const std::optional<Gemm> product = own_product(request);
+  if (!product) return nullptr;
   const int threads = options.threads;
-  const auto scratch = static_cast<size_t>(gemm_scratch(shape, threads)) * sizeof(float);
+  const auto scratch = static_cast<size_t>(gemm_scratch(*product, threads)) * sizeof(float);
   return make_kernel(
-      [shape, threads, bias = attrs.bias](const Binding& m, const StepContext&) {
+      [shape = *product, threads, bias = request.node.as<graph::MatMulAttrs>().bias](const Binding& m,
+                                                                                     const StepContext&) {
         gemm(shape, m.in(0), m.in(1), bias ? m.in(2) : nullptr, m.out(), m.workspace(), threads);
       },
-      scratch);
+      scratch, gemm_shares(*product, threads));
 }
 
 std::unique_ptr<Kernel> vector_bias_add(const KernelRequest& request, const CpuOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -124,6 +125,29 @@ TEST(Gemm, ALargeMatrixSharedOutByColumns) {
     check({.m = 40, .n = n, .k = 270, .activation = Activation::relu}, true, 1500);
     check({.m = 40, .n = n, .k = 270, .transpose_b = true}, false, 1501);
     check({.m = 270, .n = n, .k = 40, .transpose_a = true}, false, 1502);
+  }
+}
+
+TEST(Gemm, EveryElementIsInOneThreadsShare) {
+  const Gemm shapes[] = {{.m = 128, .n = 200, .k = 784},
+                         {.m = 784, .n = 200, .k = 128, .transpose_a = true},
+                         {.m = 128, .n = 200, .k = 784, .transpose_b = true},
+                         {.m = 784, .n = 10, .k = 100, .transpose_a = true},
+                         {.m = 64, .n = 10, .k = 784},
+                         {.m = 6, .n = 84, .k = 300, .transpose_b = true},
+                         {.m = 90, .n = 7, .k = 1}};
+  for (const Gemm& shape : shapes) {
+    for (const int threads : {1, 2, 3, 5, 16, 64}) {
+      std::vector<int> owners(static_cast<size_t>(shape.m * shape.n));
+      for (const base::Runs& runs : gemm_shares(shape, threads)) {
+        for (int64_t i = 0; i < runs.count; ++i) {
+          const int64_t first = runs.first + i * runs.stride;
+          ASSERT_LE(first + runs.length, shape.m * shape.n);
+          for (int64_t j = 0; j < runs.length; ++j) ++owners[static_cast<size_t>(first + j)];
+        }
+      }
+      EXPECT_EQ(std::ranges::count(owners, 1), shape.m * shape.n) << shape.m << " x " << shape.n << ", " << threads;
+    }
   }
 }
 

@@ -76,6 +76,24 @@ base::Split split_of(const GemmJob& job, int threads) {
   return base::split_for(job.shape.m * job.shape.n * job.shape.k, kGrain, threads);
 }
 
+GemmShare share_of(const GemmJob& job, int thread, int threads) {
+  switch (job.plan) {
+    case GemmPlan::panels:
+    case GemmPlan::packed_panels:
+      return gemm_panels_share(job, thread, threads);
+    case GemmPlan::dots:
+    case GemmPlan::packed_dots:
+      return gemm_dots_share(job, thread, threads);
+    case GemmPlan::columns:
+      return gemm_columns_share(job, thread, threads);
+    case GemmPlan::nothing:
+    case GemmPlan::flat_rows:
+    case GemmPlan::flat_outer:
+      break;
+  }
+  return {{0, job.shape.m}, {0, job.shape.n}};
+}
+
 }  // namespace
 
 int64_t flat_period(int64_t n, int64_t lanes) { return n / std::gcd(n, lanes); }
@@ -91,6 +109,18 @@ int64_t gemm_scratch(const Gemm& shape, int threads) {
     default:
       return 0;
   }
+}
+
+base::Shares gemm_shares(const Gemm& shape, int threads) {
+  const GemmJob job = make_job(shape);
+  const int parts = split_of(job, threads).parts;
+  base::Shares shares;
+  for (int thread = 0; thread < parts; ++thread) {
+    const GemmShare share = share_of(job, thread, parts);
+    shares.push_back(
+        base::rectangle(share.rows.begin, share.rows.size(), share.columns.begin, share.columns.size(), job.shape.ldc));
+  }
+  return shares;
 }
 
 void gemm(const Gemm& shape, const float* a, const float* b, const float* bias, float* c, float* scratch, int threads) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/activation.h"
+#include "base/shares.h"
 
 namespace lockstep::backend::cpu {
 
@@ -26,6 +27,9 @@ struct Gemm {
 
 /// Returns the floats of scratch that `gemm` needs for this shape (may be 0).
 int64_t gemm_scratch(const Gemm& shape, int threads);
+
+/// Returns what each thread computes of C.
+base::Shares gemm_shares(const Gemm& shape, int threads);
 
 /// `bias` may be null; `scratch` is 64-byte aligned and may be null if gemm_scratch says 0.
 void gemm(const Gemm& shape, const float* a, const float* b, const float* bias, float* c, float* scratch, int threads);

@@ -245,15 +245,29 @@ Grid grid_of(const GemmJob& job, int64_t vectors, int threads) {
   return best;
 }
 
+struct PanelShare {
+  base::Range rows;
+  base::Range vectors;
+};
+
+/// Returns a thread's rows and columns. Neighbouring threads have neighbouring rows, as in loops over rows.
+PanelShare panel_share(const GemmJob& job, int thread, int threads) {
+  const int64_t all = ceil_div(job.shape.n, kLanes);
+  const Grid grid = grid_of(job, all, threads);
+  if (thread >= grid.rows * grid.columns) return {};
+  return {base::share(job.shape.m, thread / grid.columns, grid.rows),
+          base::share(all, thread % grid.columns, grid.columns, kLine / kLanes)};
+}
+
+GemmShare panels_share(const GemmJob& job, int thread, int threads) {
+  const auto [rows, vectors] = panel_share(job, thread, threads);
+  return {rows, {std::min(vectors.begin * kLanes, job.shape.n), std::min(vectors.end * kLanes, job.shape.n)}};
+}
+
 /// Computes a thread's share of C.
 void panels(const GemmJob& job, int thread, int threads) {
   const Gemm& s = job.shape;
-  const int64_t all = ceil_div(s.n, kLanes);
-  const Grid grid = grid_of(job, all, threads);
-  if (thread >= grid.rows * grid.columns) return;
-  // Neighbouring threads have neighbouring rows, as in loops over rows.
-  const base::Range rows = base::share(s.m, thread / grid.columns, grid.rows);
-  const base::Range vectors = base::share(all, thread % grid.columns, grid.columns, kLine / kLanes);
+  const auto [rows, vectors] = panel_share(job, thread, threads);
   if (rows.size() == 0 || vectors.size() == 0) return;
   const bool packed = job.plan == GemmPlan::packed_panels;
   float* scratch = packed ? job.scratch + thread * kVectors * kLanes * s.k : nullptr;
@@ -280,11 +294,16 @@ namespace lockstep::backend::cpu {
 namespace {
 
 HWY_EXPORT(panels);
+HWY_EXPORT(panels_share);
 HWY_EXPORT(panels_scratch);
 
 }  // namespace
 
 void gemm_panels(const GemmJob& job, int thread, int threads) { HWY_DYNAMIC_DISPATCH(panels)(job, thread, threads); }
+
+GemmShare gemm_panels_share(const GemmJob& job, int thread, int threads) {
+  return HWY_DYNAMIC_DISPATCH(panels_share)(job, thread, threads);
+}
 
 int64_t gemm_panels_scratch(const GemmJob& job, int threads) {
   return HWY_DYNAMIC_DISPATCH(panels_scratch)(job, threads);

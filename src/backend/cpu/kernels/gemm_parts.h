@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/gemm.h"
+#include "base/parallel.h"
 
 namespace lockstep::backend::cpu {
 
@@ -33,13 +34,22 @@ struct GemmJob {
   }
 };
 
+/// Rows and columns of C.
+struct GemmShare {
+  base::Range rows;
+  base::Range columns;
+};
+
 void gemm_panels(const GemmJob& job, int thread, int threads);
+GemmShare gemm_panels_share(const GemmJob& job, int thread, int threads);
 int64_t gemm_panels_scratch(const GemmJob& job, int threads);
 
 void gemm_dots(const GemmJob& job, int thread, int threads);
+GemmShare gemm_dots_share(const GemmJob& job, int thread, int threads);
 int64_t gemm_dots_scratch(const GemmJob& job, int threads);
 
 void gemm_columns(const GemmJob& job, int thread, int threads);
+GemmShare gemm_columns_share(const GemmJob& job, int thread, int threads);
 
 void gemm_flat_rows(const GemmJob& job);
 void gemm_flat_outer(const GemmJob& job);

@@ -117,11 +117,15 @@ void transpose_b(const GemmJob& job, float* dst, int64_t stride) {
 
 int64_t padded_k(const GemmJob& job) { return (job.shape.k + kLanes - 1) / kLanes * kLanes; }
 
+GemmShare dots_share(const GemmJob& job, int thread, int threads) {
+  const Gemm& s = job.shape;
+  if (s.m >= kDotRows * threads) return {base::share(s.m, thread, threads), {0, s.n}};
+  return {{0, s.m}, base::share(s.n, thread, threads)};
+}
+
 void dots(const GemmJob& job, int thread, int threads) {
   const Gemm& s = job.shape;
-  const bool by_rows = s.m >= kDotRows * threads;
-  const base::Range rows = by_rows ? base::share(s.m, thread, threads) : base::Range{0, s.m};
-  const base::Range columns = by_rows ? base::Range{0, s.n} : base::share(s.n, thread, threads);
+  const auto [rows, columns] = dots_share(job, thread, threads);
   DotTile tile{};
   const float* b = job.b;
   tile.b_row = s.ldb;
@@ -248,10 +252,15 @@ constexpr std::array<ColumnFn, kColumns> column_table(std::index_sequence<C...>)
 
 constexpr auto kColumnTiles = column_table(std::make_index_sequence<kColumns>());
 
+constexpr int64_t kTileRows = kStrip * kLanes;
+
+GemmShare columns_share(const GemmJob& job, int thread, int threads) {
+  return {base::share(job.shape.m, thread, threads, kTileRows), {0, job.shape.n}};
+}
+
 void columns(const GemmJob& job, int thread, int threads) {
   const Gemm& s = job.shape;
-  constexpr int64_t kTileRows = kStrip * kLanes;
-  const base::Range rows = base::share(s.m, thread, threads, kTileRows);
+  const base::Range rows = columns_share(job, thread, threads).rows;
   const auto parts = static_cast<int>((s.n + kColumns - 1) / kColumns);
   ColumnTile tile{};
   tile.a_k = s.lda;
@@ -283,16 +292,26 @@ namespace lockstep::backend::cpu {
 namespace {
 
 HWY_EXPORT(dots);
+HWY_EXPORT(dots_share);
 HWY_EXPORT(dots_scratch);
 HWY_EXPORT(columns);
+HWY_EXPORT(columns_share);
 
 }  // namespace
 
 void gemm_dots(const GemmJob& job, int thread, int threads) { HWY_DYNAMIC_DISPATCH(dots)(job, thread, threads); }
 
+GemmShare gemm_dots_share(const GemmJob& job, int thread, int threads) {
+  return HWY_DYNAMIC_DISPATCH(dots_share)(job, thread, threads);
+}
+
 int64_t gemm_dots_scratch(const GemmJob& job, int threads) { return HWY_DYNAMIC_DISPATCH(dots_scratch)(job, threads); }
 
 void gemm_columns(const GemmJob& job, int thread, int threads) { HWY_DYNAMIC_DISPATCH(columns)(job, thread, threads); }
+
+GemmShare gemm_columns_share(const GemmJob& job, int thread, int threads) {
+  return HWY_DYNAMIC_DISPATCH(columns_share)(job, thread, threads);
+}
 
 }  // namespace lockstep::backend::cpu
 #endif  // HWY_ONCE
