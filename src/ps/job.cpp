@@ -90,6 +90,8 @@ bool Job::over(SessionId id) const {
       return !snapshots_.empty() || finishing_;
     case Wait::end:
       return !updating_ && (coordinator_->all_done() || coordinator_->needed_again(session.member) ||
+                            // another process joined in its place, so its leaving did not count
+                            coordinator_->incarnation(session.member) != session.incarnation ||
                             (session.member == 0 && !without_state_.empty()));
   }
   return true;

@@ -1,5 +1,6 @@
-// Decides when a worker's connection to a server is lost: the server is silent, or the two streams to it lead to two of
-// its processes, so that the end of one was not seen. Plain logic: the caller passes the seconds, and locks.
+// Decides when a worker's connection to a server is lost: the server is silent, the data stream has broken alone, or
+// the two streams lead to two of its processes, so that the end of one was not seen. Plain logic: the caller passes the
+// seconds, and locks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,10 @@ namespace lockstep::ps {
 
 class LinkWatch {
  public:
-  void data_connecting() { data_process_ = 0; }
+  void data_connecting(double now) {
+    data_process_ = 0;
+    data_silence_.heard(now);
+  }
   /// Returns true if the control stream leads to another process, and must be cancelled.
   bool data_welcomed(uint64_t process) {
     data_process_ = process;
@@ -34,11 +38,21 @@ class LinkWatch {
     if (seconds) silence_.heard(now);
     return seconds;
   }
+  /// `unanswered`: seconds since the machine at the other end of the data stream last answered, if it has been asked.
+  /// Returns them if they reach the limit: the data stream has broken, whatever the control stream says.
+  std::optional<double> data_silent(std::optional<double> unanswered, double now) {
+    if (!unanswered) data_silence_.heard(now);
+    const std::optional<double> seconds = data_silence_.look(now);
+    if (!seconds || *unanswered < std::chrono::duration<double>(wire::kSilence).count()) return std::nullopt;
+    data_silence_.heard(now);
+    return seconds;
+  }
 
  private:
   uint64_t data_process_ = 0;  ///< ids of the server's processes at the other end of the streams; 0: not welcomed yet
   uint64_t control_process_ = 0;
   Silence silence_;
+  Silence data_silence_;
 };
 
 }  // namespace lockstep::ps

@@ -57,7 +57,7 @@ base::Status ServerLink::connect() {
     // From here on the server's silence cancels this stream.
     const base::MutexLock lock(mutex_);
     data_ = stream;
-    link_watch_.data_connecting();
+    link_watch_.data_connecting(now_in_seconds());
     lost_.clear();
   }
   base::Status sent = send(*stream, header(Kind::hello), options_.hello);
@@ -238,7 +238,7 @@ bool ServerLink::silent_too_long() {
   const base::MutexLock lock(mutex_);
   if (!stopping_) wake_.wait_for(mutex_, wire::kHeartbeat / 4);
   const std::optional<double> silent = link_watch_.silent(now_in_seconds());
-  if (!silent) return false;
+  if (!silent) return data_broke();
   const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
   const bool lost = data_ && lost_.empty();
   if (lost) {
@@ -249,6 +249,17 @@ bool ServerLink::silent_too_long() {
   if (control_ == nullptr) return lost;
   control_->cancel(why);
   return false;
+}
+
+/// The same if the data stream has broken alone.
+bool ServerLink::data_broke() {
+  if (!data_ || !lost_.empty()) return false;
+  const std::optional<double> silent = link_watch_.data_silent(data_->unanswered(), now_in_seconds());
+  if (!silent) return false;
+  lost_ = fmt::format("no answer on the connection of data for {:.1f} s", *silent);
+  data_->cancel(lost_);
+  options_.log("warning", fmt::format("{} at {}: {}; connecting again", options_.server, options_.address, lost_));
+  return true;
 }
 
 }  // namespace lockstep::ps

@@ -1,6 +1,7 @@
 // A worker's connection to one server: a data stream for the training thread, and a control stream on its own thread,
-// whose heartbeats tell whether the server lives. If the server is silent or gone, the data stream is cancelled, which
-// wakes threads waiting on it; `stream` reconnects for as long as the patience lasts.
+// whose heartbeats tell whether the server lives. If the server is silent or gone, or the data stream has broken alone,
+// the data stream is cancelled, which wakes threads waiting on it; `stream` reconnects for as long as the patience
+// lasts.
 #pragma once
 
 #include <atomic>
@@ -79,6 +80,7 @@ class ServerLink {
   void compare(uint64_t process);
   void watch();
   bool silent_too_long();
+  bool data_broke() LOCKSTEP_REQUIRES(mutex_);
   void note_end(train::StopReason why);
   [[nodiscard]] bool interrupted() const;
   /// Returns true if the link should stop trying to reach the server.

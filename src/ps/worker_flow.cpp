@@ -92,9 +92,9 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
   if (!fine) return fine.failure();
   if (servers_.welcome(0).initialised()) fine = wait_for_one_generation(servers_.welcome(0).generation());
   if (!fine) return fine.failure();
+  base::Status asked = wait_for(0);  // sync: the next version needs all servers
   // The step reached here, in case all went back.
-  base::Status asked = servers_.ask_to_join(at(0).version, generation_);
-  servers_.waits_for(0);  // sync: the next version needs all servers
+  if (asked) asked = servers_.ask_to_join(at(0).version, generation_);
   base::Result<wire::Reply> reply = asked ? read(0) : asked.failure();
   servers_.waits_for(-1);
   if (!reply) {
@@ -105,8 +105,8 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
   fine = wait_for_one_generation(generation_);
   if (!fine) return fine.failure();
   for (int i = 1; i < servers_.count(); ++i) {
-    servers_.waits_for(i);
-    fine = pull(i, at(0).version);
+    fine = wait_for(i);
+    if (fine) fine = pull(i, at(0).version);
     servers_.waits_for(-1);
     if (!fine) return fine.failure();
   }
@@ -114,6 +114,16 @@ base::Result<StepInfo> WorkerFlow::try_to_join() {
   if (!fine) return fine.failure();
   rounds_ = 0;
   return info_from(reply.value());
+}
+
+base::Status WorkerFlow::wait_for(int server) {
+  servers_.waits_for(server);
+  for (int other = 0; other < servers_.count(); ++other) {
+    const bool needed = server == 0 || other == 0;
+    if (other == server || !needed || servers_.intact(other)) continue;
+    return base::Failure{base::FailureKind::gone, "is gone", {fmt::format("ps:{}", other)}};
+  }
+  return {};
 }
 
 base::Status WorkerFlow::wait_for_one_generation(uint64_t generation) {
@@ -177,11 +187,19 @@ base::Status WorkerFlow::level() {
       if (at(server).version < newest) behind = server;
     }
     if (behind < 0) return {};
-    base::Status connected = servers_.connect(behind, "its parameters");
-    if (!connected) return connected;
-    if (went_back(behind)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
-    base::Status pulled = pull(behind, newest);
-    if (!pulled) return pulled;
+    base::Status pulled = connect_all("its parameters");
+    if (!pulled) {
+      given_up_ = true;
+      return pulled;
+    }
+    for (int server = 0; server < servers_.count(); ++server) {
+      if (went_back(server)) return base::Failure{base::FailureKind::gone, "has lost its parameters"};
+    }
+    pulled = wait_for(behind);
+    if (pulled) pulled = pull(behind, newest);
+    servers_.waits_for(-1);
+    if (!pulled && options_.interrupted()) return pulled;
+    if (!pulled) note(pulled.failure());
   }
   return base::Failure{base::FailureKind::other, "the servers did not reach one common version"};
 }

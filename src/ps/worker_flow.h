@@ -116,6 +116,9 @@ class WorkerFlow {
   /// Joins as a new member: the others gave this process up, or the parameters were set again.
   base::Result<exchange::StepInfo> rejoin(const wire::Reply& reply);
   base::Status pull(int server, uint64_t version);
+  /// Waits for this server's answer from now on. Fails if another one that the answer needs is lost already, because
+  /// nobody would end the wait.
+  base::Status wait_for(int server);
   /// Brings all servers to one version (sync).
   base::Status level();
   base::Result<wire::Reply> read(int server);

@@ -6,6 +6,7 @@
 #include <grpc/support/time.h>
 #include <sys/socket.h>
 
+#include "base/keep_alive.h"
 #include "transport/frame.h"
 #include "transport/received.h"
 
@@ -162,6 +163,10 @@ void CallStream::cancel(const std::string& why) {
   // Bytes passed to the system cannot be taken back, so a writer would wait until the peer reads. Writes that start
   // from now on fail at once.
   if (writing_) cut();
+}
+
+std::optional<double> CallStream::unanswered() const {
+  return socket_.open() ? base::unanswered(socket_.get()) : std::nullopt;
 }
 
 void CallStream::cut() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
@@ -32,6 +33,7 @@ class CallStream : public Stream {
   void cancel(const std::string& why) final;
   [[nodiscard]] std::string peer() const final { return peer_; }
   [[nodiscard]] Traffic traffic() const final;
+  [[nodiscard]] std::optional<double> unanswered() const final;
 
  protected:
   /// Operations in flight, by the thread that waits for them. Their addresses are gRPC's tags.

@@ -163,7 +163,7 @@ bool ClientStream::accepted() {
     base::FileHandle socket =
         find_connection({reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(seen)), GRPC_SLICE_LENGTH(seen)},
                         core::plain_address(remote.get()));
-    base::keep_alive(socket.get());
+    base::keep_alive(socket.get(), 5, 11);
     set_socket(std::move(socket));
     return true;
   }

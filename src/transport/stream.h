@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -89,6 +90,9 @@ class Stream {
   /// say hello first. Throws Error if the server has no place left.
   virtual void admit() {}
   [[nodiscard]] virtual Traffic traffic() const = 0;
+  /// Seconds since the peer's machine last answered, if it has been asked since then; infinite: the connection has
+  /// ended. A peer that computes, is stopped or does not read answers, too. Any thread.
+  [[nodiscard]] virtual std::optional<double> unanswered() const { return std::nullopt; }
 };
 
 struct Security {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
+
+#include "ps/job.h"
 
 namespace lockstep::ps {
 namespace {
@@ -21,6 +24,8 @@ class PlayedServers final : public Servers {
     int waits = 0;      ///< such calls
   };
   std::vector<Played> all{2};
+  int dies = -1;  ///< the connection of this server is lost while the one after it is being connected
+  int holes = 0;  ///< waits for an answer that needs a server whose connection was lost before
 
   [[nodiscard]] int count() const override { return static_cast<int>(all.size()); }
   base::Status connect(int server, const std::string& /*awaited*/) override {
@@ -31,6 +36,7 @@ class PlayedServers final : public Servers {
       return base::Failure{base::FailureKind::gone, "nobody listens"};
     }
     to = {true, false, to.connections + 1, to.pushes};
+    if (dies >= 0 && server == dies + 1) at(std::exchange(dies, -1)).connected = false;
     return {};
   }
   [[nodiscard]] uint64_t connections(int server) const override { return all[static_cast<size_t>(server)].connections; }
@@ -52,7 +58,10 @@ class PlayedServers final : public Servers {
     parameters.reply.set_generation(1);
     return parameters;
   }
-  base::Status ask_to_join(uint64_t /*version*/, uint64_t /*generation*/) override { return say(0); }
+  base::Status ask_to_join(uint64_t /*version*/, uint64_t /*generation*/) override {
+    for (const Played& to : all) holes += static_cast<int>(!to.connected);
+    return say(0);
+  }
   base::Status ask_for(int server, uint64_t /*version*/) override { return say(server); }
   uint64_t find_initial() override { return 0; }
   base::Status initialise(int server, uint64_t /*generation*/) override { return say(server); }
@@ -116,6 +125,77 @@ TEST(WorkerFlow, WaitsOnceForAServerThatDoesNotComeBack) {
     EXPECT_FALSE(flow.await());
     EXPECT_EQ(lost.waits, 1) << "ps:" << server;
   }
+}
+
+/// Nothing ends such a wait: the loss was noticed before it began.
+TEST(WorkerFlow, DoesNotWaitForAnAnswerThatNeedsAServerItHasLost) {
+  PlayedServers servers;
+  servers.all.resize(3);
+  servers.dies = 1;
+  WorkerFlowOptions options;
+  options.log = [](std::string_view, const std::string&) {};
+  options.interrupted = [] { return false; };
+  WorkerFlow flow(servers, options);
+  ASSERT_TRUE(flow.join());
+  EXPECT_EQ(servers.holes, 0);
+  EXPECT_EQ(servers.all[1].connections, 2U);
+}
+
+TEST(LinkWatch, FindsADataStreamThatBreaksWhileHeartbeatsGoOn) {
+  LinkWatch watch;
+  watch.data_connecting(0);
+  double now = 0;
+  const auto look = [&](std::optional<double> unanswered) {
+    now += 0.25;
+    watch.heard(now);
+    EXPECT_FALSE(watch.silent(now));
+    return watch.data_silent(unanswered, now).has_value();
+  };
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(look(std::nullopt)) << "idle, or all is answered";
+  for (int i = 0; i < 100; ++i)
+    EXPECT_FALSE(look(i % 10 == 0 ? std::optional<double>(i) : std::nullopt)) << "asked rarely, and answered at once";
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(look(1.5)) << "each answer takes long";
+  const double since = now;
+  int looks = 0;
+  while (++looks < 1000 && !look(now - since)) continue;
+  EXPECT_GE(now - since, 5);
+  EXPECT_LE(now - since, 6);
+  EXPECT_FALSE(look(now - since)) << "said once";
+}
+
+/// Another process of the same name may have joined in between, and left again.
+TEST(Job, AMemberWhoseLeavingDidNotCountJoinsAgain) {
+  JobOptions options;
+  options.members = {"worker:0", "worker:1"};
+  options.servers = {"ps:0"};
+  Job job(options, 0);
+  CoordinatorOptions rules;
+  rules.sync = false;
+  rules.members = 2;
+  rules.examples = 10;
+  rules.passes = 1;
+  wire::JobConfig config;
+  to_wire(rules, config);
+  config.set_generation(1);
+  const auto open = [&](int member, uint64_t incarnation) {
+    wire::Hello hello;
+    hello.set_role("worker:" + std::to_string(member));
+    hello.set_member(member);
+    hello.set_incarnation(incarnation);
+    return job.open(hello, 0);
+  };
+  const SessionId chief = open(0, 100);
+  job.set_parameters(chief, config, 0, job.coordinator_for(config, 0, {}, 0));
+  job.parameters_set(0);
+  const SessionId first = open(1, 1);
+  job.join(first, 0, 0);
+  job.join(open(1, 2), 0, 0);  // another one
+  const SessionId again = open(1, 1);
+  job.leave(again, {}, 0);
+  job.wait(again, {Wait::end});
+  ASSERT_TRUE(job.over(again)) << job.reason(again);
+  wire::Snapshot end;
+  EXPECT_TRUE(job.end_of(again, end, 0)) << "there is work left";
 }
 
 }  // namespace

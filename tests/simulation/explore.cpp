@@ -9,7 +9,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr size_t kMostLines = 300;  ///< of a history that is printed
+constexpr size_t kMostLines = 300;  ///< of a history that is printed, unless --lines=N says otherwise
 
 /// Returns the value of a flag in this program's command line.
 std::optional<uint64_t> flag(const std::string& name) {
@@ -26,7 +26,8 @@ std::string report_on(const Suite& suite, uint64_t seed, const std::vector<Fault
   const Played played = suite.play(seed, faults, true);
   std::string text = fmt::format("{}, seed {}: {}\n", suite.name, seed, played.failure);
   text += fmt::format("{} of {} faults are enough. Again: --seed={} --histories=1\n", faults.size(), all.size(), seed);
-  const size_t first = played.history.size() - std::min(played.history.size(), kMostLines);
+  const size_t most = number_of_flag("lines", kMostLines);
+  const size_t first = played.history.size() - std::min(played.history.size(), most);
   for (size_t i = 0; i < first; ++i) {
     const bool told = played.history[i].starts_with("FAULT") || played.history[i].starts_with("WORLD");
     if (told) text += played.history[i] + '\n';

@@ -1,5 +1,6 @@
 // Plays many histories of a simulated cluster, and reports the first one that fails: its seed, as few faults as it
-// takes, and what happened. Every test program here takes --histories=N and --seed=N, which a failure prints.
+// takes, and what happened. Every test program here takes --histories=N and --seed=N, which a failure prints, and
+// --lines=N: how much of the history.
 #pragma once
 
 #include <cstdint>

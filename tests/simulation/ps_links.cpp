@@ -88,10 +88,10 @@ void PsLinks::send(Link link, Frame frame) {
 
 std::optional<base::Failure> PsLinks::try_to_connect(int server) {
   To& to = at(server);
-  to.made = to.welcomed = false;
+  to.made = to.welcomed = to.noticed = false;
   to.lost.clear();
   to.inbox.clear();
-  to.watch.data_connecting();
+  to.watch.data_connecting(now());
   to.data = cluster_.world.connect(me_, cluster_.server(server));
   wait_until([&to] { return to.made || !to.lost.empty(); });
   if (!to.lost.empty()) return gone(server, to.lost);
@@ -244,6 +244,7 @@ void PsLinks::watch() {
   for (int i = 0; i < cluster_.options.servers; ++i) {
     To& to = at(i);
     const std::optional<double> silent = to.watch.silent(now());
+    if (!silent) watch_data(i);
     if (!silent) continue;
     const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
     lose(i, why);
@@ -256,6 +257,16 @@ void PsLinks::watch() {
   }
   go_on();
   cluster_.world.after(me_, kWatch, [this] { watch(); });
+}
+
+/// The data stream may have broken alone, or the server may have ended it; perhaps nobody reads it now.
+void PsLinks::watch_data(int server) {
+  To& to = at(server);
+  if (to.data < 0 || to.noticed) return;
+  if (!to.watch.data_silent(cluster_.world.unanswered(me_, to.data), now())) return;
+  to.noticed = true;
+  lose(server, "no answer on the connection of data");
+  on_lost(server);
 }
 
 }  // namespace lockstep::simulation

@@ -53,6 +53,7 @@ class PsLinks {
     bool made = false;      ///< the data connection is made
     bool welcomed = false;  ///< and welcomed
     std::string lost = "not connected";
+    bool noticed = false;  ///< its end was told to who waits for other servers
     uint64_t connections = 0;
     wire::Welcome welcome;
     ps::LinkWatch watch;
@@ -77,6 +78,7 @@ class PsLinks {
   void lost_control(int server, const std::string& why);
   void on_lost(int server);
   void watch();
+  void watch_data(int server);
   [[nodiscard]] wire::Hello hello() const;
   [[nodiscard]] std::optional<base::Failure> try_to_connect(int server);
   void send(Link link, Frame frame);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace lockstep::simulation {
 
@@ -111,8 +112,8 @@ bool World::is_cut(const LinkState& link, size_t to) const {
 Link World::connect(Process from, Process to) {
   const auto link = static_cast<Link>(links_.size());
   LinkState& state = links_.emplace_back();
-  state.ends[0] = {from, life(from), true, now_, {}, false};
-  state.ends[1] = {to, 0, false, now_, {}, false};
+  state.ends[0] = {from, life(from), true, now_, {}, false, now_, false};
+  state.ends[1] = {to, 0, false, now_, {}, false, now_, false};
   schedule_at(now_ + delay(), [this, link, to] {
     LinkState& asked = links_[static_cast<size_t>(link)];
     if (is_cut(asked, 1) || is_cut(asked, 0)) return;
@@ -148,6 +149,16 @@ void World::send_packet(Process from, Link link, std::any message, std::string t
   transmit(link, 1 - me, {std::move(message), std::move(text), false});
 }
 
+std::optional<double> World::unanswered(Process process, Link link) const {
+  constexpr double kKeepAlive = 5;  // seconds after which an idle connection is asked
+  const LinkState& state = links_[static_cast<size_t>(link)];
+  const End& end = state.ends[state.ends[0].process == process ? 0 : 1];
+  if (!end.open) return std::numeric_limits<double>::infinity();
+  const double silent = now_ - end.heard;
+  if (!state.half_open || (!end.asked && silent < kKeepAlive)) return std::nullopt;
+  return silent;
+}
+
 void World::close(Process from, Link link) {
   const size_t me = side(from, link);
   End& mine = links_[static_cast<size_t>(link)].ends[me];
@@ -158,11 +169,13 @@ void World::close(Process from, Link link) {
 
 void World::transmit(Link link, size_t to, Packet packet) {
   LinkState& state = links_[static_cast<size_t>(link)];
+  state.ends[1 - to].asked = state.ends[1 - to].asked || state.half_open;
   if (state.half_open) return;
   End& end = state.ends[to];
   end.latest_arrival = std::max(end.latest_arrival, now_ + delay());
   schedule_at(end.latest_arrival, [this, link, to, packet = std::move(packet)] {
     LinkState& there = links_[static_cast<size_t>(link)];
+    there.ends[1 - to].asked = there.half_open;
     if (there.half_open) return;
     if (is_cut(there, to) || !there.ends[to].held.empty()) {
       there.ends[to].held.push_back(packet);
@@ -174,6 +187,7 @@ void World::transmit(Link link, size_t to, Packet packet) {
 
 void World::arrive(Link link, size_t to, const Packet& packet) {
   End& end = links_[static_cast<size_t>(link)].ends[to];
+  end.heard = now_;
   if (packet.last) return lose_end(link, to, "the connection closed");
   if (!end.open || !lives(end)) {
     // A machine that knows nothing of the connection answers with a reset.

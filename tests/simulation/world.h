@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <string>
 #include <utility>
@@ -104,6 +105,9 @@ class World {
     send_packet(from, link, std::move(message), record_ ? std::string(text()) : std::string());
   }
   void close(Process from, Link link);
+  /// What the machine's TCP knows: the seconds since the other machine last answered, if it has been asked since then;
+  /// infinite: the connection has ended.
+  [[nodiscard]] std::optional<double> unanswered(Process process, Link link) const;
   /// The process ends by itself, as exit does. It is not started again.
   void exit(Process process);
   /// The process ends by itself with an error, and is started again after that many seconds.
@@ -165,6 +169,8 @@ class World {
     double latest_arrival = 0;  ///< of what was sent to this end
     std::deque<Packet> held;    ///< packets to this end that a cut holds back
     bool flushing = false;
+    double heard = 0;    ///< when something last arrived here
+    bool asked = false;  ///< something sent from here was swallowed
   };
   struct LinkState {
     std::array<End, 2> ends;
