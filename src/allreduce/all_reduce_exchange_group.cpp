@@ -68,6 +68,7 @@ base::Result<StepInfo> AllReduceExchange::regroup() {
     if (moved) break;
     options_.log("warning", "receiving the state failed: " + named(moved.failure()).message());
   }
+  membership_->received();
   accounting_.begin(*group_.collective);
   const bool begins = !group_.standing.live;
   here_.whole = here_.live = true;

@@ -59,6 +59,8 @@ class Membership {
   /// Leaves the current group and joins the next one; waits until it is connected. A failure is final: it names the
   /// members waited for, and what the user can do.
   virtual base::Result<Formed> form(const Standing& standing) = 0;
+  /// The state that the group goes on from is here, if it had to be received.
+  virtual void received() {}
   /// True if a new member waits to join. Cheap; rank 0 asks before each step and tells the others.
   [[nodiscard]] virtual bool wants_regroup() const { return false; }
 

@@ -246,6 +246,25 @@ TEST(Foremost, IsNobodyWhoKeptItsEarlierState) {
   EXPECT_FALSE(world.assembly(2).first_survivor());
 }
 
+TEST(Foremost, IsNobodyToWhomTheStateOfTheGroupIsOnItsWay) {
+  World world = running(3);
+  for (const int i : {1, 2}) world.step(i);
+  world.awaits_state = {0};
+  world.form_all();
+  world.pass(1);
+  ASSERT_TRUE(world.running(0));
+  EXPECT_EQ(world.members_of(0).size(), 3U);
+  world.form(1);
+  world.assembly(1).withdraw(true);
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(1).first_survivor());
+  EXPECT_FALSE(world.assembly(0).first_survivor());
+  world.assembly(0).received();
+  world.pass(1);
+  EXPECT_TRUE(world.assembly(0).first_survivor());
+  EXPECT_FALSE(world.assembly(1).first_survivor());
+}
+
 TEST(SignsOfTheEnd, AreBelievedByWhoIsAlone) {
   World world(2);
   world.start(1);

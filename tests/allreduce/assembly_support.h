@@ -211,6 +211,7 @@ class World {
   }
   std::function<void(int)> on_collect;
   std::set<int> unconnectable;  ///< the engine fails for groups with these members
+  std::set<int> awaits_state;   ///< members to which the state of a group is on its way
 
   // The authority, if the rules name one.
   authority::Cell cell;
@@ -241,6 +242,7 @@ class World {
     m.standing = decision.standing;
     m.standing.live = m.standing.whole = true;
     m.assembly->connected(now_);
+    if (!awaits_state.contains(member)) m.assembly->received();
     collect(member);
     return true;
   }

@@ -65,8 +65,11 @@ void ElasticJudge::connected(Process process, const Group& group, uint64_t sourc
                             states_.at(source).step));
   }
   if (!fresh || agreed_.state == 0 || contains(source, agreed_.state) || !must_be_kept(agreed_)) return;
-  // More steps count more: those of members that were away while the others, without memory, began at a checkpoint.
-  if (states_.at(source).step > states_.at(agreed_.state).step) return;
+  // More steps count more, and of equally many those of a later group: they may be of members that were away while the
+  // others, without memory, began at a checkpoint.
+  const ElasticState& chosen = states_.at(source);
+  const ElasticState& lost = states_.at(agreed_.state);
+  if (chosen.step > lost.step || (chosen.step == lost.step && chosen.group > lost.group)) return;
   // It may never make a step: a member that was stopped connects a group that the others have left.
   loses_[group.id] =
       fmt::format("step {}, which all members of group {} had, is lost: group {} goes on from step {}",

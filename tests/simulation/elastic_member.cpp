@@ -273,6 +273,7 @@ bool ElasticMember::work_receiving() {
   if (judge_.state(state_).step != here_.step) world_.fail("the state that was sent is another one than was decided");
   here_.whole = here_.live = true;
   here_.earlier = false;
+  assembly_->received();
   begin_step();
   return true;
 }

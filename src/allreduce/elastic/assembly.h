@@ -95,6 +95,8 @@ class Assembly {
   /// Returns why connecting should be given up; empty: go on.
   [[nodiscard]] std::string why_give_up() const;
   void connected(double now);
+  /// The state that the group goes on from is here. Until then this member counts as one without it.
+  void received();
   void not_connected(const std::string& why, double now);
   /// A question to the authority, returned once. The next one comes after `answered`.
   std::optional<Question> take_question();

@@ -205,6 +205,9 @@ std::string Assembly::why_give_up() const {
 
 void Assembly::connected(double now) {
   const Group before = std::exchange(group_, decision_->group);
+  const auto rank = [this](int number) { return group_.seats[static_cast<size_t>(number)].member == rules_.me; };
+  const std::vector<int>& holders = decision_->holders;
+  const bool has = rank(decision_->source) || std::any_of(holders.begin(), holders.end(), rank);
   const Standing standing = decision_->standing;
   if (group_.seats.front().member == rules_.me) say_losses();
   unsaid_.clear();
@@ -214,11 +217,16 @@ void Assembly::connected(double now) {
   broken_.clear();
   for (Peer& peer : peers_) peer.left_since = -1;
   standing_.step = standing.step;
-  standing_.earlier = false;
+  standing_.earlier = decision_->transfer && !has;  // until the state is here
   announce(before);
   decision_.reset();
   broadcast_status();
   react(now);
+}
+
+void Assembly::received() {
+  if (!std::exchange(standing_.earlier, false)) return;
+  broadcast_status();
 }
 
 void Assembly::not_connected(const std::string& why, double now) {

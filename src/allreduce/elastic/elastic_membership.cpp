@@ -287,6 +287,7 @@ bool ElasticMembership::Impl::ask(bool (elastic::Assembly::*what)() const) {
 ElasticMembership::ElasticMembership(ElasticOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 ElasticMembership::~ElasticMembership() = default;
 base::Result<Formed> ElasticMembership::form(const Standing& standing) { return impl_->form(standing); }
+void ElasticMembership::received() { impl_->received(); }
 bool ElasticMembership::wants_regroup() const { return impl_->wants_regroup(); }
 base::Result<Parting> ElasticMembership::close(train::StopReason why) { return impl_->close(why); }
 void ElasticMembership::end() { impl_->end(); }

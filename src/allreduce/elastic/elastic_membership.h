@@ -53,6 +53,7 @@ class ElasticMembership final : public Membership {
   ElasticMembership& operator=(const ElasticMembership&) = delete;
 
   base::Result<Formed> form(const Standing& standing) override;
+  void received() override;
   [[nodiscard]] bool wants_regroup() const override;
   base::Result<Parting> close(train::StopReason why) override;
   void end() override;

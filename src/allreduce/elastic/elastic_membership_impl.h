@@ -31,6 +31,9 @@ class ElasticMembership::Impl final : public elastic::MeshOwner {
   void end();
   std::string why_not_latest();
   [[nodiscard]] bool ask(bool (elastic::Assembly::*what)() const);
+  void received() {
+    act([](elastic::Assembly& assembly) { assembly.received(); });
+  }
   [[nodiscard]] bool wants_regroup() const { return wants_regroup_; }
   elastic::Publications& publications() { return publications_; }
 
