@@ -101,6 +101,24 @@ void Database::Impl::clear(int64_t run) const {
   Statement(db_, "DELETE FROM role WHERE run = ?").bind(run).run();
 }
 
+void Database::Impl::add_measured(int64_t run, const RunMeasured& measured) const {
+  Statement add(db_, "INSERT INTO measured VALUES (?, ?, ?, ?)");
+  const auto add_all = [&](const std::string& role, const Measured& values) {
+    for (const auto& [field, value] : values) add.bind(run).bind(role).bind(field).bind(value).run();
+  };
+  add_all("", measured.values);
+  int64_t place = 0;
+  for (const RoleMeasured& role : measured.roles) {
+    Statement(db_, "INSERT INTO role VALUES (?, ?, ?, ?)")
+        .bind(run)
+        .bind(role.role)
+        .bind(place++)
+        .bind(role.node)
+        .run();
+    add_all(role.role, role.values);
+  }
+}
+
 void Database::Impl::set_state(int64_t run, RunState state, const std::string& reason) const {
   Statement(db_, "UPDATE run SET state = ?, reason = ?, ended = ? WHERE id = ?")
       .bind(name(state))
@@ -204,16 +222,7 @@ void Database::done(int64_t experiment, const std::string& run_key, const RunMea
   const Sqlite& db = impl_->db();
   Transaction transaction(db);
   impl_->clear(run);
-  Statement add(db, "INSERT INTO measured VALUES (?, ?, ?, ?)");
-  const auto add_all = [&](const std::string& role, const Measured& values) {
-    for (const auto& [field, value] : values) add.bind(run).bind(role).bind(field).bind(value).run();
-  };
-  add_all("", measured.values);
-  int64_t place = 0;
-  for (const RoleMeasured& role : measured.roles) {
-    Statement(db, "INSERT INTO role VALUES (?, ?, ?, ?)").bind(run).bind(role.role).bind(place++).bind(role.node).run();
-    add_all(role.role, role.values);
-  }
+  impl_->add_measured(run, measured);
   if (!folder.empty()) {
     Statement(db, "UPDATE run SET folder = ?, started = ? WHERE id = ?")
         .bind(impl_->kept(folder))
@@ -222,6 +231,14 @@ void Database::done(int64_t experiment, const std::string& run_key, const RunMea
         .run();
   }
   impl_->set_state(run, RunState::done, "");
+  transaction.commit();
+}
+
+void Database::measured(int64_t experiment, const std::string& run_key, const RunMeasured& measured) {
+  const int64_t run = impl_->run_id(experiment, run_key);
+  Transaction transaction(impl_->db());
+  impl_->clear(run);
+  impl_->add_measured(run, measured);
   transaction.commit();
 }
 

@@ -58,6 +58,8 @@ class Database {
   /// Stores a result. `folder` and `seconds` are given for a run that was made again in another folder.
   void done(int64_t experiment, const std::string& run_key, const RunMeasured& measured, const std::string& folder = "",
             double seconds = 0);
+  /// Replaces what a finished run measured.
+  void measured(int64_t experiment, const std::string& run_key, const RunMeasured& measured);
   void moved(int64_t experiment, const std::string& run_key, const std::string& folder);
   void failed(int64_t experiment, const std::string& run_key, const std::string& reason);
   /// Resets a run to the state before its start.

@@ -39,6 +39,8 @@ class Database::Impl {
 
   [[nodiscard]] int64_t run_id(int64_t experiment, const std::string& key) const;
   void clear(int64_t run) const;
+  /// Adds what a run measured; it has nothing yet.
+  void add_measured(int64_t run, const RunMeasured& measured) const;
   void set_state(int64_t run, RunState state, const std::string& reason) const;
   /// Plans the runs of an experiment. Runs outside `only` keep their results; nullptr: all runs are planned.
   void plan_runs(int64_t id, const Experiment& experiment, const std::vector<std::string>* only) const;

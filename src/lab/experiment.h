@@ -150,6 +150,7 @@ struct FindingSpec {
   std::vector<std::string> explain;  ///< fields whose measured values explain the finding
   bool ours = false;                 ///< not a claim of the study
   std::string not_judged = {};       ///< why it cannot be judged here; empty: its tests judge it
+  std::string note = {};             ///< sentences for the reader of the verdict; empty: none
 };
 
 struct ReportSpec {

@@ -27,7 +27,8 @@ std::vector<FieldDef> results_and_times() {
        "training time without evaluations and checkpoints, per update"},
       {"steps", "steps", U::count, false, "updates of the parameters", V::nothing},
       {"loss_roughness", "roughness of the loss", U::none, kEach,
-       "mean bend of the curve of evaluated losses (of training losses if there are few), relative to their mean",
+       "median distance of an evaluated loss (of training losses if there are few) from the line between its "
+       "neighbours, relative to the mean loss",
        V::seed},
       {"accuracy_gain", "rise of the accuracy", U::share, false, "from the first evaluation to the last", V::seed},
       {"loss_fall", "fall of the loss", U::share, false, "from the first evaluation to the last, relative to the first",

@@ -138,13 +138,14 @@ void ReportReader::curve_fields(const YamlNode& node, FindingTest& made) {
 }
 
 FindingSpec ReportReader::finding(const YamlNode& node) {
-  reader_.check_map(node, "a finding", {"name", "says", "tests", "explain", "ours", "not_judged"});
+  reader_.check_map(node, "a finding", {"name", "says", "tests", "explain", "ours", "not_judged", "note"});
   FindingSpec made;
   made.says = reader_.text_of(node, "says");
   if (made.says.empty()) reader_.fail(node, "a finding needs `says`: a sentence with the study's finding");
   const YamlNode* tests = Reader::find(node, "tests");
   made.ours = reader_.flag_of(node, "ours");
   made.not_judged = reader_.text_of(node, "not_judged");
+  made.note = reader_.text_of(node, "note");
   if (tests == nullptr && made.not_judged.empty())
     reader_.fail(node, "a finding needs tests, or `not_judged` with the reason why it has none");
   if (tests == nullptr) return made;

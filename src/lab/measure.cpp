@@ -39,17 +39,36 @@ bool has_nodes(const RunRecord& run) {
   return hosts.size() > 1;
 }
 
-/// Returns the mean bend of a curve relative to its mean: 0 for a straight line.
-double roughness(const std::vector<double>& curve) {
+/// Returns the median distance of a point from the line between its neighbours, relative to the curve's mean. Points
+/// may lie at uneven places. The median leaves out the steep start of a training, which bends without noise.
+double roughness(const records::Curve& curve) {
   if (curve.size() < kLeastPoints) return kUnknown;
-  double bends = 0;
-  for (size_t i = 1; i + 1 < curve.size(); ++i) bends += std::abs(curve[i + 1] - 2 * curve[i] + curve[i - 1]);
-  return over(bends / static_cast<double>(curve.size() - 2), records::mean(curve));
+  std::vector<double> distances;
+  for (size_t i = 1; i + 1 < curve.size(); ++i) {
+    const double width = curve.x[i + 1] - curve.x[i - 1];
+    if (!(curve.x[i] > curve.x[i - 1] && curve.x[i + 1] > curve.x[i])) continue;  // a restarted worker steps back
+    const double part = (curve.x[i] - curve.x[i - 1]) / width;
+    distances.push_back(std::abs(curve.y[i] - (curve.y[i - 1] + part * (curve.y[i + 1] - curve.y[i - 1]))));
+  }
+  return over(records::median(distances), records::mean(curve.y));
+}
+
+/// Returns the points with a loss, in their order in the table.
+records::Curve losses_of(const records::CsvTable& table) {
+  const auto steps = table.column("step");
+  const auto losses = table.column("loss");
+  records::Curve curve;
+  for (size_t i = 0; i < std::min(steps.size(), losses.size()); ++i) {
+    if (!known(steps[i]) || !known(losses[i])) continue;
+    curve.x.push_back(steps[i]);
+    curve.y.push_back(losses[i]);
+  }
+  return curve;
 }
 
 double loss_roughness(const records::CsvTable& evals, const records::CsvTable& steps) {
-  const std::vector<double> evaluated = records::known_of(evals.column("loss"));
-  return roughness(evaluated.size() >= kLeastPoints ? evaluated : records::known_of(steps.column("loss")));
+  const records::Curve evaluated = losses_of(evals);
+  return roughness(evaluated.size() >= kLeastPoints ? evaluated : losses_of(steps));
 }
 
 /// Returns the curve of the run's evaluated losses over a column, without points that are not known.

@@ -36,6 +36,15 @@ void add_stop(Measured& values, double share) {
   if (disturbance(values) > 1) values["disturbed"] = 1;
 }
 
+void keep_noise(const Measured& before, Measured& values) {
+  const auto keep = [&](const char* field) {
+    const auto found = before.find(field);
+    if (found != before.end()) values[field] = found->second;
+  };
+  for (const NoiseKind& kind : kKinds) keep(kind.field);
+  keep("disturbed");
+}
+
 void add_noise(Measured& values, const observe::HostUse& use, double promised) {
   const double all = use.seconds * use.cores;
   if (!(all > 0)) return;

@@ -25,6 +25,9 @@ void add_stop(Measured& values, double share);
 /// Adds what the machine did during a run with nodes of so many cores together (0: none). Nothing if it is unknown.
 void add_noise(Measured& values, const observe::HostUse& use, double promised);
 
+/// Takes over what the machine did during a run from what was measured of it before.
+void keep_noise(const Measured& before, Measured& values);
+
 /// Returns whether the run was disturbed; unknown counts as no.
 bool is_disturbed(const Measured& values);
 /// Returns a number to compare disturbed runs by: 1 is the limit.

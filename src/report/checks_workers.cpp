@@ -25,6 +25,8 @@ double spread_of_run(const Stat& stat, lab::Unit unit) {
 /// The spreads of a case's runs by repeat, and an example.
 struct Spreads {
   statistics::Repeats by_repeat;
+  size_t runs = 0;
+  size_t equal = 0;  ///< runs whose workers all have the same value
   std::string example;
 };
 
@@ -42,11 +44,22 @@ Spreads spreads_of(const Observations& workers, const std::string& field) {
     runs.erase(run);
     if (!known(spread)) continue;
     by_repeat[worker.run->plan.repeat].push_back(spread);
+    ++result.runs;
+    if (spread == 0) ++result.equal;
     if (result.example.empty())
       result.example = fmt::format("{} to {}", figure_text(stat.low, unit), figure_text(stat.high, unit));
   }
   for (const auto& [repeat, values] : by_repeat) result.by_repeat[repeat] = records::mean(values);
   return result;
+}
+
+/// Judges whether the workers' values are equal at all. Each run answers that for itself: an interval of mean spreads,
+/// which are never negative, could not tell a difference in every run from none.
+Judgement judge_equality(const FindingTest& test, const Spreads& spreads) {
+  const size_t holding = test.is == "together" ? spreads.equal : spreads.runs - spreads.equal;
+  if (holding == spreads.runs) return {Verdict::holds, ""};
+  if (holding == 0) return {Verdict::fails, ""};
+  return {Verdict::partly, fmt::format("so in {} of {} runs", holding, spreads.runs)};
 }
 
 Outcome spread_outcome(const FindingTest& test, const Case& workers, const std::string& where) {
@@ -62,6 +75,10 @@ Outcome spread_outcome(const FindingTest& test, const Case& workers, const std::
           : "";
   Outcome outcome{Verdict::unjudged, where,
                   fmt::format("{:.1f}{} {} apart ({})", spread.value * 100, interval, unit, spreads.example)};
+  if (test.within == 0 && spreads.runs > 1) {
+    outcome.take(judge_equality(test, spreads));
+    return outcome;
+  }
   const statistics::Region together{-INFINITY, test.within};
   outcome.take(test.is == "together" ? judge(spread, together) : judge_outside(spread, together));
   return outcome;
@@ -137,8 +154,10 @@ Checked check_spread(const Material& material, const FindingTest& test) {
     outcomes.push_back(spread_outcome(test, workers, case_name(test, each, several_groups(runs))));
     outcomes.back().sides = {{"all", each.members}};
   }
-  const std::string claim = fmt::format("should be {} {}", test.is == "together" ? "at most" : "more than",
-                                        limit_text(test.within, unit_of(test.field)));
+  const bool together = test.is == "together";
+  const std::string claim = test.within == 0 ? std::string(together ? "should be equal" : "should differ")
+                                             : fmt::format("should be {} {}", together ? "at most" : "more than",
+                                                           limit_text(test.within, unit_of(test.field)));
   return checked_of(what, outcomes, claim);
 }
 

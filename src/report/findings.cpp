@@ -156,6 +156,7 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
     say_what_is_passed_over(tests, finding);
     if (std::string note = disturbed_note(tested_runs(material, spec), tested_fields(spec)); !note.empty())
       finding.sentences.push_back(std::move(note));
+    if (!spec.note.empty()) finding.sentences.push_back(spec.note);
     if (const Checked* test = telling(tests)) {
       for (const std::string& field : spec.explain) {
         std::string reason = explaining(field, *test);

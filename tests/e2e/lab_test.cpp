@@ -77,6 +77,8 @@ TEST_F(Lab, RunsAnExperimentAndReports) {
   EXPECT_THAT(succeed({"lab", "list"}).out, HasSubstr("tiny"));
   EXPECT_THAT(succeed({"lab", "show", "tiny"}).out, AllOf(HasSubstr("tiny-batch=10-r1"), HasSubstr("done")));
   EXPECT_EQ(succeed({"lab", "report", "tiny", "-o", "page.html"}).out, "page.html\n");
+  EXPECT_EQ(succeed({"lab", "report", "tiny", "--measure", "-o", "page.html"}).out,
+            "3 runs measured again\npage.html\n");
   EXPECT_TRUE(exists("page.html"));
   EXPECT_FALSE(exists("lab/tiny/warm-up"));
 }

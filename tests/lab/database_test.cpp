@@ -12,6 +12,8 @@
 
 #include "lab/digest.h"
 #include "lab/experiments.h"
+#include "lab/measure_again.h"
+#include "records/run_folders.h"
 
 namespace lockstep::testing {
 namespace {
@@ -83,6 +85,34 @@ TEST_F(LabDatabase, GivesBackWhatWasWritten) {
   EXPECT_DOUBLE_EQ(results.runs[0].measured.roles[0].values.at("seconds"), 1.5);
   EXPECT_EQ(results.runs[1].reason, "no memory");
   EXPECT_EQ(results.experiment.groups.size(), 1U);
+}
+
+TEST_F(LabDatabase, RunsAreMeasuredAgainFromTheirFolders) {
+  int64_t id = 0;
+  {
+    Database database = open();
+    id = database.plan(experiment("1, 2, 3"), folder / "e", {}, "");
+    write_cluster_run(folder / "e/runs/first");
+    std::filesystem::create_directories(folder / "e/runs/second");
+    for (const char* name : {"first", "second"}) {
+      const std::string key = std::string("e-batch=") + (name[0] == 'f' ? "1" : "2") + "-r1";
+      database.started(id, key, folder / ("e/runs/" + std::string(name)));
+      database.done(id, key, {{{"accuracy", 0.1}, {"gone", 1}, {"others_share", 0.2}, {"disturbed", 1}}, {}});
+    }
+  }
+  const lab::MeasuredAgain again = lab::measure_again(folder.path(), id);
+  EXPECT_EQ(again.runs, 1U);
+  EXPECT_EQ(again.kept, 1U) << "the second folder is empty";
+  const lab::Results results = open(Database::Access::read).results(id);
+  const lab::RunResult& first = results.runs[0];
+  EXPECT_EQ(first.state, RunState::done);
+  EXPECT_DOUBLE_EQ(first.number("accuracy"), 0.892);
+  EXPECT_EQ(first.measured.roles.size(), 3U);
+  EXPECT_FALSE(first.measured.values.contains("gone"));
+  EXPECT_DOUBLE_EQ(first.number("others_share"), 0.2) << "no folder knows it";
+  EXPECT_DOUBLE_EQ(first.number("disturbed"), 1);
+  EXPECT_DOUBLE_EQ(results.runs[1].number("accuracy"), 0.1);
+  EXPECT_EQ(results.runs[2].state, RunState::planned);
 }
 
 TEST_F(LabDatabase, AChangedFileKeepsTheRunsThatAreTheSame) {

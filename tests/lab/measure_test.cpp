@@ -54,6 +54,16 @@ TEST_F(Measure, WireTrafficIsCountedWhereRolesShareANode) {
   EXPECT_DOUBLE_EQ(worker.at("network_per_step"), 3e6 * 1.5 / 200) << "1.5 s of monitoring";
 }
 
+// A steep start and uneven places bend a curve without any noise.
+TEST_F(Measure, RoughnessIsNoiseAndNotTheCourseOfTheTraining) {
+  const auto rough = [&](const std::string& rows) {
+    put_text(run + "/evals.csv", "step,loss\n" + rows);
+    return measured().values.at("loss_roughness");
+  };
+  EXPECT_NEAR(rough("0,2.3\n100,0.9\n200,0.8\n250,0.75\n300,0.7\n400,0.6\n430,0.57\n500,0.5\n"), 0, 1e-9);
+  EXPECT_NEAR(rough("0,1\n100,1.1\n200,0.9\n300,1.1\n400,0.9\n500,1.1\n600,0.9\n"), 0.2, 1e-9);
+}
+
 TEST_F(Measure, InterfacesAreCountedWhereNodesHaveTheirOwn) {
   put_text(run + "/worker-1/monitor.csv",
            "time,seconds,wire_received,wire_sent,net_received,net_sent\n1,0.5,10,20,1000,300\n2,1.0,10,20,3000,500\n");

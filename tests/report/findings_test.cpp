@@ -369,6 +369,31 @@ TEST(Spread, IsBetweenTheWorkersOfARun) {
   EXPECT_EQ(check(results, {test}).verdict, Verdict::unjudged);
 }
 
+// An interval of spreads, which are never negative, reaches below 0 even if the workers of every run differ.
+TEST(Spread, OfNothingIsDecidedByEachRun) {
+  FindingTest test{.kind = TestKind::spread, .field = "iterations", .is = "apart", .within = 0};
+  const auto runs = [](std::vector<double> seconds) {
+    std::vector<MadeRun> all;
+    for (const double second : seconds) {
+      all.push_back(two_workers(100, second));
+      all.back().repeat = static_cast<int>(all.size());
+    }
+    return made_results(all);
+  };
+  lab::Results results = runs({99, 99, 60});
+  const Finding differ = check(results, {test});
+  EXPECT_EQ(differ.verdict, Verdict::holds) << differ.sentences.at(0);
+  EXPECT_THAT(differ.sentences.at(0), EndsWith("should differ: holds."));
+  results = runs({99, 100, 60});
+  const Finding part = check(results, {test});
+  EXPECT_EQ(part.verdict, Verdict::partly);
+  EXPECT_THAT(part.sentences.at(0), HasSubstr("so in 2 of 3 runs"));
+  results = runs({100, 100, 100});
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::fails);
+  test.is = "together";
+  EXPECT_EQ(check(results, {test}).verdict, Verdict::holds);
+}
+
 TEST(Machines, AreComparedByWhetherTheyHaveTheServer) {
   MadeRun run{.label = "three", .values = {{"cpu_percent", 50}}};
   run.roles = {{"worker:0", "node1", {{"network_received", 20e6}, {"memory", 3e6}}},
@@ -400,6 +425,14 @@ TEST(Finding, WithAReasonNotToJudgeItIsNotJudged) {
   EXPECT_EQ(finding.verdict, Verdict::unjudged);
   EXPECT_THAT(finding.sentences.at(0), HasSubstr("0.38 of that")) << "its figures stay";
   EXPECT_EQ(finding.sentences.at(1), "Not judged here: the nodes are too small.");
+}
+
+TEST(Finding, EndsWithItsNote) {
+  lab::Results results = repeated({nodes(1, 3.74), nodes(3, 1.42)});
+  results.experiment.report.findings = {{"f", "It is so.", {ratio(0.42)}, {}, false, "", "Links were full."}};
+  const Finding finding = check_findings(results).front();
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_EQ(finding.sentences.back(), "Links were full.");
 }
 
 TEST(Most, NamesTheWorkerWithTheMost) {

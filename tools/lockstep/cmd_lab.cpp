@@ -81,6 +81,8 @@ void add_looks(const Command& lab, Invocation& invocation) {
   add_name(report, *told);
   report.add_option("-o,--output", told->output, "HTML file to write [report.html in the experiment's folder]")
       .type_name("FILE");
+  report.add_flag("--measure", told->measure,
+                  "Measure finished runs again from their folders first: fields may be new or measured otherwise");
 
   const auto given = std::make_shared<LabLookArguments>();
   const Command out =

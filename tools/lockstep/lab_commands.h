@@ -34,6 +34,7 @@ struct LabLookArguments {
   std::string to = "csv";
   int64_t width = 0;  ///< of plots, in millimetres; 0: not given
   std::string font;   ///< of plots; empty: not given
+  bool measure = false;
   bool tables = false;
   bool no_titles = false;
   bool workers = false;

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "lab/database.h"
+#include "lab/measure_again.h"
 #include "lab_commands.h"
 #include "lab_findings.h"
 #include "lab_report.h"
@@ -86,8 +87,14 @@ int lab_show(const LabLookArguments& arguments) {
 }
 
 int lab_report(const LabLookArguments& arguments) {
-  const Database database(arguments.lab_dir, Database::Access::read);
-  const lab::ExperimentRow row = database.find(arguments.name, arguments.scale);
+  const lab::ExperimentRow row =
+      Database(arguments.lab_dir, Database::Access::read).find(arguments.name, arguments.scale);
+  if (arguments.measure) {
+    const lab::MeasuredAgain again = lab::measure_again(arguments.lab_dir, row.id);
+    std::string text = fmt::format("{} runs measured again", again.runs);
+    if (again.kept > 0) text += fmt::format("; {} keep their figures: their folders cannot be read", again.kept);
+    terminal::print("{}\n", text);
+  }
   const std::string path = arguments.output.empty() ? row.folder + "/report.html" : arguments.output;
   terminal::print("{}\n", write_report(arguments.lab_dir, row.id, path));
   return 0;
