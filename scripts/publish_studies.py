@@ -29,6 +29,23 @@ def cell(text):
     return text.replace("|", "\\|").replace("\n", " ").strip()
 
 
+def by_tests(finding):
+    """How the tests of a finding came out, if that is not said by its verdict alone: " (time: holds; loss: within noise)"."""
+    verdicts = "holds in part|holds|does not hold|within noise|not judged"
+    tests = []
+    for sentence in finding["sentences"]:
+        found = re.fullmatch(rf"(.*?): .*: ((?:{verdicts})\b[^:]*)\.", sentence, re.S)
+        if found:
+            field = re.split(r",| over (?!sent|network)| by | of the workers| \(", found[1])[0]
+            tests.append((field[:1].lower() + field[1:] if not field[:2].isupper() else field, found[2]))
+    plain = re.compile(r" in (?:both|all \d+) cases")
+    if all(plain.sub("", result) == finding["verdict"] for _, result in tests):
+        return ""
+    if len(tests) == 1:
+        return f" ({tests[0][1]})"
+    return " (" + "; ".join(f"{field}: {result}" for field, result in tests) + ")"
+
+
 def section(results, report, commit):
     done = [run for run in results["runs"] if run["state"] == "done"]
     disturbed = sum(1 for run in done if run["measured"].get("disturbed"))
@@ -43,7 +60,7 @@ def section(results, report, commit):
     for finding in results["findings"]:
         ours = " (ours)" if finding["ours"] else ""
         why = next((s for s in finding["sentences"] if s.startswith("Not judged here: ")), "")
-        verdict = finding["verdict"] + (": " + why.removeprefix("Not judged here: ") if why else "")
+        verdict = finding["verdict"] + (": " + why.removeprefix("Not judged here: ") if why else by_tests(finding))
         lines.append(f"| {cell(finding['says'])}{ours} | {cell(verdict)} |")
     return "\n".join(lines)
 
