@@ -20,11 +20,13 @@
 #include "base/host.h"
 #include "base/own_program.h"
 #include "base/yaml_tree.h"
+#include "emulate/faults.h"
 #include "guest/host_roles.h"
 #include "guest/role_environment.h"
 #include "guest/run_folder.h"
 #include "launch/collect.h"
 #include "launch/emulated_nodes.h"
+#include "launch/fault_maker.h"
 #include "launch/local_launch.h"
 #include "lockstep/error.h"
 #include "process/child_process.h"
@@ -82,6 +84,8 @@ class GuestRun {
   [[nodiscard]] process::Command command_of(const Role& role) const;
   [[nodiscard]] std::string host_of(const Role& role);
   void add_roles();
+  void plan_faults();
+  void signal_program(const std::string& role, int number) const;
   void start(Role& role);
   void watch();
   void pause();
@@ -102,6 +106,7 @@ class GuestRun {
   Places places_;
   std::optional<launch::EmulatedNodes> nodes_;
   std::optional<launch::SshJob> hosts_;
+  std::optional<launch::FaultMaker> faults_;
   std::vector<std::unique_ptr<Role>> roles_;  ///< the chief first
   RunResult result_;
   Steady::time_point began_;
@@ -162,6 +167,35 @@ void GuestRun::add_roles() {
   }
 }
 
+/// Throws UsageError for a fault of an unknown role or node.
+void GuestRun::plan_faults() {
+  if (options_.faults.empty()) return;
+  if (hosts_) throw UsageError("faults: they apply only to programs on this machine or on its emulated nodes");
+  const std::vector<emulate::Fault> faults = emulate::parse_faults(options_.faults);
+  std::vector<std::string> names;
+  for (const auto& role : roles_) names.push_back(role->name);
+  launch::check_faults(faults, names, nodes_ ? std::max<size_t>(places_.cluster.nodes.size(), 1) : 0);
+  faults_.emplace(faults, nodes_ ? &nodes_->cluster() : nullptr);
+  faults_->signal_by([this](const std::string& role, int number) { signal_program(role, number); });
+}
+
+/// Signals the program of a role and all that it started, but not the monitor, which records what follows.
+void GuestRun::signal_program(const std::string& name, int number) const {
+  const auto role = std::find_if(roles_.begin(), roles_.end(), [&](const auto& each) { return each->name == name; });
+  if (role == roles_.end() || (*role)->child == nullptr || (*role)->ending) return;
+  const pid_t monitor = (*role)->child->pid();
+  const std::vector<process::Descendant> all = process::descendants();
+  std::set<pid_t> tree{monitor};
+  for (size_t before = 0; before != tree.size();) {
+    before = tree.size();
+    for (const process::Descendant& each : all) {
+      if (tree.contains(each.parent)) tree.insert(each.pid);
+    }
+  }
+  tree.erase(monitor);
+  for (const pid_t pid : tree) ::kill(pid, number);
+}
+
 process::Command GuestRun::command_of(const Role& role) const {
   std::string folder = role.folder;
   if (hosts_) folder = hosts_->run_dir + (&role == &chief() ? "" : "/" + role.task.folder());
@@ -189,6 +223,7 @@ void GuestRun::start(Role& role) {
       command.environment.emplace_back(name, "eth0");
   }
   role.child = std::make_unique<process::Child>(command);
+  if (faults_) faults_->started(role.name, role.child->pid());
 }
 
 std::string GuestRun::host_of(const Role& role) {
@@ -249,6 +284,7 @@ void GuestRun::look(Role& role) {
   if (role.ending && !role.ending->signalled && role.ending->number > kSignalled && !unreached) {
     role.ending = process::Ending{true, role.ending->number - kSignalled};
   }
+  if (role.ending && faults_) faults_->ended(role.name);
   if (!role.ending || role.ending->ok() || !failure_.empty()) return;
   const std::string& line = role.last_error.empty() ? role.last_line : role.last_error;
   const std::string where = hosts_ ? " on " + host_of(role) : "";
@@ -273,6 +309,7 @@ void GuestRun::watch() {
     }
     ::poll(fds.data(), fds.size(), kTickMilliseconds);
     beat();
+    if (faults_) faults_->make_due(options_.run_dir + "/faults.jsonl");
     for (const auto& role : roles_) {
       if (!role->ending) read(*role);
       if (!role->ending) look(*role);
@@ -409,6 +446,7 @@ GuestOutcome GuestRun::run() {
   place();
   base::make_directories(options_.run_dir);
   add_roles();
+  plan_faults();
   result_.run_dir = options_.run_dir;
   result_.settings = options_.settings;
   result_.command = options_.command;
@@ -420,6 +458,7 @@ GuestOutcome GuestRun::run() {
   began_ = Steady::now();
   began_at_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   for (const auto& role : roles_) start(*role);
+  if (faults_) faults_->begin();
   watch();
   stop();
   end_left_behind();

@@ -41,6 +41,7 @@ struct GuestOptions {
   std::string run_dir;                ///< a new folder
   cluster::LocalCluster cluster;      ///< without workers and layout: one process, without a cluster
   std::string emulate = {};           ///< as --emulate; empty: processes of this machine
+  std::string faults = {};            ///< as --faults; not with hosts
   Hosts hosts = {};                   ///< with a file, it assigns the roles
   double deadline = 3600;             ///< seconds
   std::string monitor_every = "0.5";  ///< seconds, as text

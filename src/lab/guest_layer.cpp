@@ -174,6 +174,7 @@ std::vector<std::string> guest_words(const RunPlan& plan, const std::string& run
   }
   if (cluster && value_of(plan.settings, "evaluator") == "true") words.emplace_back("--evaluator");
   if (!plan.cluster.emulate.empty()) words.push_back("--emulate=" + plan.cluster.emulate);
+  if (!plan.cluster.faults.empty()) words.push_back("--faults=" + plan.cluster.faults);
   if (hosts) words.push_back("--hosts=" + plan.cluster.hosts);
   if (!plan.cluster.ssh.empty()) words.push_back("--ssh=" + plan.cluster.ssh);
   if (!plan.cluster.program.empty()) words.push_back("--program=" + plan.cluster.program);

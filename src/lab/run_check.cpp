@@ -187,11 +187,11 @@ void check_guest(const Variation& variation, bool machine, const YamlNode*& plac
     return;
   }
   check_words(plan);
-  if (!plan.cluster.faults.empty()) {
-    place = variation.cluster.faults;
-    throw UsageError("faults: not allowed with a command");
-  }
   if (!plan.cluster.hosts.empty()) {
+    if (!plan.cluster.faults.empty()) {
+      place = variation.cluster.faults;
+      throw UsageError("faults: not allowed with a command on hosts");
+    }
     check_hosts(plan);
     place = variation.cluster.hosts;
     if (machine) (void)cluster::load_cluster_file(plan.cluster.hosts);
@@ -199,9 +199,12 @@ void check_guest(const Variation& variation, bool machine, const YamlNode*& plac
   }
   const settings::Settings places = guest_places(plan);
   place = variation.at;
-  if (has_cluster(places)) (void)spec_of(plan, places);
+  std::optional<cluster::Spec> spec;
+  if (has_cluster(places)) spec = spec_of(plan, places);
   if (variation.cluster.emulate != nullptr) place = variation.cluster.emulate;
   check_emulation(plan, guest_nodes(places), machine);
+  if (variation.cluster.faults != nullptr) place = variation.cluster.faults;
+  check_faults(plan, spec ? &*spec : nullptr, guest_nodes(places));
 }
 
 }  // namespace

@@ -107,6 +107,8 @@ TEST_F(Guest, ProgramsThatHangDieOrLeaveProcessesEndAndTheOtherRunsGoOn) {
       - {label: leaves, command: "python3 program.py leave --note note.json"}
       - {label: silent, command: "sh -c 'echo nothing of interest'"}
       - {label: missing, command: ./no-such-program}
+      - {label: killed, workers: 2, command: python3 program.py hang, cluster: {faults: at 0.3s kill worker:1}}
+      - {label: stopped, workers: 2, command: python3 program.py train, cluster: {faults: at 0.1s stop worker:1 for 1s}}
       - {label: last, command: python3 program.py train}
 )");
   const Ended ended = run({"lab", "run", "guests.yaml"});
@@ -114,7 +116,7 @@ TEST_F(Guest, ProgramsThatHangDieOrLeaveProcessesEndAndTheOtherRunsGoOn) {
   const std::vector<std::string> said = lines_of(ended.err);
   ASSERT_EQ(said.size(), 2U) << ended.err;
   EXPECT_THAT(said[0], StartsWith("lockstep: warning: the program left processes behind, which were ended: python3 ("));
-  EXPECT_THAT(said[1], StartsWith("lockstep: 4 of 6 runs failed"));
+  EXPECT_THAT(said[1], StartsWith("lockstep: 5 of 8 runs failed"));
   auto all = runs();
   const auto reason = [&](const char* label) { return all[label]["reason"].get<std::string>(); };
   EXPECT_EQ(reason("hangs"), "worker:0, worker:1 still ran at the deadline of 1 s");
@@ -122,6 +124,11 @@ TEST_F(Guest, ProgramsThatHangDieOrLeaveProcessesEndAndTheOtherRunsGoOn) {
   EXPECT_THAT(reason("silent"),
               AllOf(HasSubstr("process: reported no epoch, no step, no loss, no accuracy"), HasSubstr("output.log")));
   EXPECT_THAT(reason("missing"), AllOf(HasSubstr("no-such-program"), HasSubstr("No such file")));
+  EXPECT_THAT(reason("killed"), AllOf(StartsWith("worker:1: killed by signal 9"), HasSubstr("at 0.3s kill worker:1")));
+  EXPECT_EQ(all["stopped"]["state"], "done");
+  EXPECT_THAT(get_file(folder / all["stopped"]["folder"].get<std::string>() + "/faults.jsonl"),
+              HasSubstr("worker:1 goes on"))
+      << "it could not end before";
   EXPECT_EQ(all["last"]["state"], "done");
   EXPECT_EQ(all["leaves"]["state"], "done");
   EXPECT_EQ(all["leaves"]["measured"]["accuracy"], 0.75);
@@ -162,6 +169,8 @@ TEST_F(Guest, WrongUseIsOneLine) {
   EXPECT_THAT(fail({"guest", "--run-dir=x", "--deadline=soon", "--", "true"}, 2), HasSubstr("--deadline: 'soon'"));
   EXPECT_THAT(fail({"guest", "--run-dir=x", "--", "echo", "{bach}", "{rank}"}, 2), HasSubstr("'{bach}'"));
   EXPECT_THAT(fail({"guest", "--run-dir=x"}, 2), HasSubstr("lockstep guest"));
+  EXPECT_THAT(fail({"guest", "--workers=2", "--run-dir=y", "--faults=at 1s kill worker:7", "--", "true"}, 2),
+              HasSubstr("faults: 'kill worker:7': there is no worker:7"));
 }
 
 }  // namespace

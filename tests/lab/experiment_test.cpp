@@ -331,7 +331,9 @@ TEST(Experiment, AProgramThatCannotRunIsRefusedAtItsPlace) {
   EXPECT_THAT(refused("command: x, figures: {loss: '('}"), HasSubstr("'(' is not a regular expression"));
   EXPECT_THAT(refused("command: x, figures: {loss: {csv: a}}"), HasSubstr("needs column"));
   EXPECT_THAT(refused("command: x, figures: {loss: {events: a, tag: b, over: time}}"), HasSubstr("step or epoch"));
-  EXPECT_THAT(refused("command: x, cluster: {faults: [at 1s kill worker:0]}"), HasSubstr("faults: not allowed"));
+  EXPECT_THAT(refused("command: x, cluster: {faults: [at 1s kill worker:0]}"), HasSubstr("the run has no worker:0"));
+  EXPECT_THAT(refused("command: x, workers: 2, cluster: {faults: [at 1s cut node1 for 1s]}"),
+              HasSubstr("needs emulate"));
   EXPECT_THAT(refused("command: x, layout: XY"), HasSubstr("test.yaml:7"));
   EXPECT_THAT(refused("command: x, logs: {worker:0: a}"), HasSubstr("do not go together"));
   EXPECT_THAT(refused("logs: {node1: a}"), HasSubstr("node1"));

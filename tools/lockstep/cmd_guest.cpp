@@ -33,6 +33,7 @@ struct GuestArguments {
   bool evaluator = false;
   std::string layout;
   std::string emulate;
+  std::string faults;
   std::string hosts;
   std::string ssh = "ssh";
   std::string program;
@@ -88,6 +89,7 @@ guest::GuestOptions guest_options(const GuestArguments& arguments, const std::st
   options.cluster.evaluator = arguments.evaluator;
   options.cluster.layout = arguments.layout;
   options.emulate = arguments.emulate;
+  options.faults = arguments.faults;
   options.deadline = guest::parse_deadline(arguments.deadline, "--deadline");
   options.monitor_every = arguments.monitor_every;
   for (const std::string& text : arguments.figures) options.figures.push_back(guest::parse_source(text));
@@ -144,6 +146,9 @@ void add_guest(const Command& program, Invocation& invocation) {
   app.add_flag("--evaluator", arguments->evaluator, "Also start an evaluator");
   app.add_option("--layout", arguments->layout, "Roles of each node, such as PS-W-W").type_name("TEXT");
   app.add_option("--emulate", arguments->emulate, "Emulate each node, e.g. cores=0.5,rate=1gbit (needs root)")
+      .type_name("TEXT");
+  app.add_option("--faults", arguments->faults,
+                 "Faults on schedule, e.g. \"at 5s stop worker:1 for 2s; at 9s cut node2 for 10s\"; without --hosts")
       .type_name("TEXT");
   app.add_option("--hosts", arguments->hosts, "Cluster file whose hosts run the roles, over ssh").type_name("FILE");
   app.add_option("--ssh", arguments->ssh, "The ssh command, with its options [ssh]").type_name("COMMAND");
