@@ -35,6 +35,35 @@ PassTime line_through(const std::vector<std::pair<double, double>>& points) {
   return line;
 }
 
+/// Returns the points with the number of threads nearest to `threads`.
+std::vector<ComputePoint> points_with(const ModelProfile& model, double threads) {
+  const auto distance = [&](const ComputePoint& point) { return std::fabs(point.threads - threads); };
+  const auto nearest =
+      std::min_element(model.points.begin(), model.points.end(),
+                       [&](const ComputePoint& a, const ComputePoint& b) { return distance(a) < distance(b); });
+  std::vector<ComputePoint> found;
+  for (const ComputePoint& point : model.points) {
+    if (point.threads == nearest->threads) found.push_back(point);
+  }
+  std::sort(found.begin(), found.end(), [](const ComputePoint& a, const ComputePoint& b) { return a.batch < b.batch; });
+  return found;
+}
+
+/// Returns a pass that grows with the batch as profiled, and takes `seconds` at `batch`.
+PassTime grown(const std::vector<ComputePoint>& points, double ComputePoint::*pass, double batch, double seconds) {
+  PassTime time;
+  for (const ComputePoint& point : points) {
+    const auto at = static_cast<double>(point.batch);
+    if (time.points.empty() || time.points.back().first < at) time.points.emplace_back(at, point.*pass);
+  }
+  const double profiled = time.of(batch);
+  if (!(profiled > 0)) return {0, seconds / batch};
+  for (auto& [at, each] : time.points) each *= seconds / profiled;
+  return time;
+}
+
+constexpr const char* kNoGrowth = "How computing grows with the batch is not in the run: all of it is taken to.";
+
 double error_of(const records::Fit& fit) { return std::clamp(fit.unexplained, 0.05, 0.9); }
 
 }  // namespace
@@ -77,8 +106,7 @@ Basis basis_of(const records::RunRecord& run, const records::Fit& fit) {
   basis.memory_fixed = run.chief().peak_memory();
   basis.node_memory = run.summary().number("resources.memory_bytes");
   basis.error = error_of(fit);
-  if (fixed == 0)
-    basis.notes.emplace_back("How computing grows with the batch is not in the run: all of it is taken to.");
+  if (fixed == 0) basis.notes.emplace_back(kNoGrowth);
   if (fit.unexplained > 0.1) {
     basis.notes.push_back(fmt::format("The model explains the run badly ({:.0f} % off), so the intervals are wide.",
                                       100 * fit.unexplained));
@@ -90,19 +118,43 @@ Basis basis_of(const records::RunRecord& run, const records::Fit& fit) {
   return basis;
 }
 
-Basis basis_of(const Profile& profile, const ModelProfile& model, int threads) {
-  const auto distance = [&](const ComputePoint& point) { return std::abs(point.threads - threads); };
-  int nearest = model.points.front().threads;
-  for (const ComputePoint& point : model.points) {
-    if (distance(point) < std::abs(nearest - threads)) nearest = point.threads;
+double PassTime::of(double batch) const {
+  if (points.empty()) return fixed + each * batch;
+  const auto above = std::lower_bound(points.begin(), points.end(), batch,
+                                      [](const auto& point, double value) { return point.first < value; });
+  if (above == points.end()) return points.back().second * batch / points.back().first;
+  if (above == points.begin()) return points.front().second * batch / points.front().first;
+  const auto& [low, seconds] = *std::prev(above);
+  return seconds + (above->second - seconds) * (batch - low) / (above->first - low);
+}
+
+void add_growth(const ModelProfile& profile, Basis& basis) {
+  const auto count = [](const std::vector<predict::Tensor>& tensors) {
+    size_t sum = 0;
+    for (const predict::Tensor& tensor : tensors) sum += tensor.count;
+    return sum;
+  };
+  if (count(profile.tensors) != count(basis.tensors)) {
+    throw UsageError(
+        fmt::format("plan: the profile's {} has {} parameters, that of {} has {}; `lockstep profile {}` "
+                    "measures the run's model",
+                    profile.model, count(profile.tensors), basis.name, count(basis.tensors), basis.name));
   }
+  const std::vector<ComputePoint> points = points_with(profile, basis.threads);
+  basis.forward = grown(points, &ComputePoint::forward, basis.batch, basis.forward.of(basis.batch));
+  basis.backward = grown(points, &ComputePoint::backward, basis.batch, basis.backward.of(basis.batch));
+  basis.memory_each = profile.memory_each;
+  std::erase(basis.notes, kNoGrowth);
+}
+
+Basis basis_of(const Profile& profile, const ModelProfile& model, int threads) {
   std::vector<std::pair<double, double>> forward;
   std::vector<std::pair<double, double>> backward;
   Basis basis;
   double count = 0;
   basis.spread = 0;
-  for (const ComputePoint& point : model.points) {
-    if (point.threads != nearest) continue;
+  const std::vector<ComputePoint> points = points_with(model, threads);
+  for (const ComputePoint& point : points) {
     forward.emplace_back(static_cast<double>(point.batch), point.forward);
     backward.emplace_back(static_cast<double>(point.batch), point.backward);
     basis.optimizer += point.optimizer;
@@ -116,7 +168,7 @@ Basis basis_of(const Profile& profile, const ModelProfile& model, int threads) {
   basis.optimizer /= count;
   basis.spread = std::clamp(basis.spread / count, 0.0, 0.5);
   basis.rest = 10e-6;
-  basis.threads = nearest;
+  basis.threads = points.front().threads;
   basis.node_cores = profile.cores;
   basis.costs = profile.costs;
   // The profile's messages are bare. Those of an exchange are also checked, counted and handed to another thread.

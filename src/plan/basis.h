@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/profile.h"
@@ -14,11 +15,13 @@ namespace lockstep::plan {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Time of a pass: a fixed part, and one for each example.
+/// Time of a pass: a fixed part, and one for each example; or as measured at some batches.
 struct PassTime {
   double fixed = 0;
   double each = 0;
-  [[nodiscard]] double of(double batch) const { return fixed + each * batch; }
+  /// Batches in rising order, with seconds. Between them it is interpolated; beyond them it grows in proportion.
+  std::vector<std::pair<double, double>> points = {};
+  [[nodiscard]] double of(double batch) const;
 };
 
 struct Basis {
@@ -56,6 +59,10 @@ struct Basis {
 
 /// `fit` must be there.
 Basis basis_of(const records::RunRecord& run, const records::Fit& fit);
+/// Takes from a profile of the run's model how computing grows with the batch, and what memory an example needs. How
+/// long a step computes stays the run's, and so do its tensors, because the costs of messages were fitted with them.
+/// Throws UsageError if the profile is of a model with other parameters.
+void add_growth(const ModelProfile& profile, Basis& basis);
 /// Uses the points with the number of threads nearest to `threads`.
 Basis basis_of(const Profile& profile, const ModelProfile& model, int threads);
 

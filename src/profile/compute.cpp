@@ -22,6 +22,10 @@ double quantile_of(std::vector<double> values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
+const Shape& image_of(const ComputeRequest& request) {
+  return request.image.rank() > 0 ? request.image : request.model->image;
+}
+
 /// Times of the steps of one batch size with one number of threads.
 struct Times {
   std::vector<double> forward;
@@ -33,8 +37,8 @@ struct Times {
 class Stepper {
  public:
   Stepper(const ComputeRequest& request, int threads)
-      : spec_{request.model, nn::resolve_options(*request.model, request.options), request.model->image,
-              request.model->classes},
+      : spec_{request.model, nn::resolve_options(*request.model, request.options), image_of(request),
+              request.classes > 0 ? request.classes : request.model->classes},
         defaults_(nn::defaults_for(*request.model, spec_.options)),
         backend_(settings::make_backend("cpu", threads)),
         parameters_(train::make_parameters(spec_, 1)),
@@ -145,7 +149,7 @@ plan::ModelProfile measure_model(const ComputeRequest& request) {
     profile.memory_fixed = stepper.lasting_bytes();
   }
   const auto [least, most] = std::minmax_element(memory.begin(), memory.end());
-  const double pixels = static_cast<double>(request.model->image.elements()) * 4;
+  const double pixels = static_cast<double>(image_of(request).elements()) * 4;
   profile.memory_each =
       pixels * 4 + (most->first > least->first ? (most->second - least->second) / (most->first - least->first)
                                                : most->second / most->first);

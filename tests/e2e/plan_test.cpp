@@ -1,4 +1,6 @@
 // profile and plan: from a measurement and from a run, to files that other commands and tools read.
+#include <regex>
+
 #include "e2e/support.h"
 #include "records/run_folders.h"
 
@@ -31,6 +33,13 @@ TEST_F(PlanTest, ARunIsEnoughForAPlanAndTheExperimentThatChecksIt) {
   EXPECT_THAT(get_file(folder / "plan.html"), HasSubstr("Plan for alone-1"));
   EXPECT_FALSE(nlohmann::json::parse(get_file(folder / "steps.json"))["traceEvents"].empty());
   EXPECT_THAT(succeed({"lab", "run", "check.yaml", "--dry-run"}).out, HasSubstr("plan-check"));
+  // A profile of the run's model says how its computing grows with the batch.
+  (void)succeed({"profile", "alone-1", "--batch", "1,64", "--threads", "1", "--seconds", "1", "--out", "run.json"});
+  EXPECT_THAT(succeed({"plan", "alone-1", "--nodes", "1", "--profile", "run.json"}).out,
+              Not(HasSubstr("How computing grows")));
+  put_text(folder / "other.json", std::regex_replace(get_file(folder / "run.json"), std::regex("7840"), "784"));
+  EXPECT_THAT(fail({"plan", "alone-1", "--profile", "other.json"}, 2),
+              HasSubstr("the profile's lr has 794 parameters"));
 }
 
 TEST_F(PlanTest, WrongWordsAreOneLine) {

@@ -166,6 +166,26 @@ TEST(Plan, MemoryOfOtherBatchesOrOfAnUnknownWorkerIsNotMadeUp) {
   for (const Row& row : make_plan(basis, choices).rows) EXPECT_TRUE(std::isnan(row.memory)) << row.nodes;
 }
 
+TEST(Plan, AProfileSaysHowTheComputingOfARunGrowsWithTheBatch) {
+  Basis basis = basis_of_a_test();  // 5.5 ms for each pass of 100 examples
+  ModelProfile profile{.model = "lenet", .tensors = {{250'000, 0.25}}, .memory_each = 2e6};
+  // Half as fast as the run, with a step between 50 and 100 examples; two threads are none of the run's.
+  profile.points = {{.batch = 50, .threads = 1, .forward = 0.002, .backward = 0.004},
+                    {.batch = 100, .threads = 1, .forward = 0.011, .backward = 0.011},
+                    {.batch = 200, .threads = 1, .forward = 0.012, .backward = 0.022},
+                    {.batch = 50, .threads = 2, .forward = 1, .backward = 1}};
+  add_growth(profile, basis);
+  EXPECT_DOUBLE_EQ(basis.forward.of(100), 0.0055) << "the run's own";
+  EXPECT_DOUBLE_EQ(basis.forward.of(50), 0.001);
+  EXPECT_DOUBLE_EQ(basis.forward.of(25), 0.0005) << "in proportion";
+  EXPECT_DOUBLE_EQ(basis.forward.of(150), 0.00575) << "interpolated";
+  EXPECT_DOUBLE_EQ(basis.forward.of(400), 0.012);
+  EXPECT_DOUBLE_EQ(basis.backward.of(200), 0.011);
+  EXPECT_DOUBLE_EQ(basis.memory_each, 2e6);
+  profile.tensors = {{250'001, 1}};
+  EXPECT_THROW(add_growth(profile, basis), UsageError);
+}
+
 TEST(Plan, TheCheapestIsNotTheFastest) {
   Choices choices = choices_of_a_test();
   choices.price = 3.6;

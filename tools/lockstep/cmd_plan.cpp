@@ -44,7 +44,16 @@ plan::Basis basis_of_run(const PlanArguments& arguments) {
   const records::RunRecord run = choose_run(arguments.subject, arguments.runs_dir);
   const records::Fit fit = records::fit(run);
   if (!fit.there()) throw UsageError(fmt::format("plan: {} is no basis for a plan: {}", run.name, fit.missing));
-  return plan::basis_of(run, fit);
+  plan::Basis basis = plan::basis_of(run, fit);
+  if (arguments.profile.empty()) return basis;
+  const plan::Profile profile = plan::parse_profile(text_of_file(arguments.profile), arguments.profile);
+  const plan::ModelProfile* model = profile.model(basis.model);
+  if (model == nullptr) {
+    throw UsageError(fmt::format("plan: {} has no model '{}'; `lockstep profile {}` measures it", arguments.profile,
+                                 basis.model, arguments.subject));
+  }
+  plan::add_growth(*model, basis);
+  return basis;
 }
 
 /// Uses a profile file if one is named or there, and otherwise measures the model now.
@@ -158,7 +167,9 @@ void add_plan(const Command& program, Invocation& invocation) {
   app.add_option("--until", arguments->until,
                  "Time and cost to a loss or accuracy, from recorded runs of several global batches")
       .type_name("accuracy=X|loss=X");
-  app.add_option("--profile", arguments->profile, "Profile of this machine [lockstep-profile.json, if it is there]")
+  app.add_option("--profile", arguments->profile,
+                 "Profile of this machine [lockstep-profile.json, if it is there]; for a run: how computing grows with "
+                 "the batch [as its evaluations show]")
       .type_name("FILE");
   app.add_option("--runs-dir", arguments->runs_dir, "Folder of the runs [runs]").type_name("DIR");
   app.add_option("--out", arguments->out, "Also write a page with table and charts").type_name("FILE.html");

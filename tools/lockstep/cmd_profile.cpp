@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,12 +15,18 @@
 #include "plan_arguments.h"
 #include "profile/measure.h"
 #include "records/format.h"
+#include "records/run_record.h"
+#include "run_choice.h"
 #include "settings/configuration.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
 
 namespace lockstep::tools {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRunsDir = "runs";
 
 struct ProfileArguments {
   std::vector<std::string> models;
@@ -37,6 +44,28 @@ std::vector<int> threads_of(const ProfileArguments& arguments) {
     threads.push_back(static_cast<int>(number));
   }
   return threads;
+}
+
+/// Returns what to measure for a model, or for the model of a recorded run: with its options, for data of its size.
+profile::ComputeRequest request_of(const std::string& subject, const settings::Configuration& configuration) {
+  std::error_code ignored;
+  const std::string named = std::string(kRunsDir) + "/" + subject;
+  const bool recorded = fs::exists(subject + "/config.yaml", ignored) || fs::exists(named + "/config.yaml", ignored);
+  if (!recorded) return {.model = &configuration.model(subject)};
+  const records::RunRecord run = choose_run(subject, kRunsDir);
+  profile::ComputeRequest request{.model = &configuration.model(run.model())};
+  for (const auto& [key, value] : run.settings) {
+    constexpr std::string_view kOption = "options.";
+    if (key.starts_with(kOption)) request.options[key.substr(kOption.size())] = value;
+  }
+  const double side = run.number_setting("image_size");
+  if (side > 0 && side < 1e5) {
+    const auto pixels = static_cast<int64_t>(side);
+    request.image = Shape{request.model->image[0], pixels, pixels};
+  }
+  const double classes = run.number_setting("classes");
+  if (classes > 0 && classes < 1e9) request.classes = static_cast<int64_t>(classes);
+  return request;
 }
 
 std::string profile_text(const terminal::Terminal& terminal, const plan::Profile& profile) {
@@ -70,22 +99,25 @@ int run_profile(const ProfileArguments& arguments, std::span<const nn::ModelDef>
   const settings::Configuration configuration(models);
   const std::vector<std::string> names =
       arguments.models.empty() ? std::vector<std::string>{"lr", "lenet"} : arguments.models;
-  std::vector<const nn::ModelDef*> found;
-  for (const std::string& name : names) found.push_back(&configuration.model(name));
+  std::vector<profile::ComputeRequest> requests;
+  for (const std::string& name : names) requests.push_back(request_of(name, configuration));
   const std::vector<int64_t> batches = whole_numbers("--batch", arguments.batch, 1, 1'000'000);
   const std::vector<int> threads = threads_of(arguments);
-  const double seconds = static_cast<double>(arguments.seconds) / static_cast<double>(found.size() + 1);
+  const double seconds = static_cast<double>(arguments.seconds) / static_cast<double>(requests.size() + 1);
   plan::Profile profile;
   profile.cores = static_cast<int>(base::available_cores());
   profile::measure_machine(profile, std::min(seconds, 5.0));
-  for (const nn::ModelDef* model : found) {
-    profile.models.push_back(
-        profile::measure_model({.model = model, .batches = batches, .threads = threads, .seconds = seconds}));
+  for (profile::ComputeRequest& request : requests) {
+    request.batches = batches;
+    request.threads = threads;
+    request.seconds = seconds;
+    profile.models.push_back(profile::measure_model(request));
   }
   base::write_whole_file(arguments.out, plan::to_json(profile));
   const terminal::Terminal terminal = terminal::Terminal::detect();
   terminal::write_out(profile_text(terminal, profile));
-  terminal::print("\nwritten to {}; `lockstep plan {}` reads it\n", arguments.out, names.front());
+  terminal::print("\nwritten to {}; `lockstep plan {}{}` reads it\n", arguments.out, names.front(),
+                  requests.front().model->name == names.front() ? "" : " --profile " + arguments.out);
   return 0;
 }
 
@@ -94,7 +126,8 @@ int run_profile(const ProfileArguments& arguments, std::span<const nn::ModelDef>
 void add_profile(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("profile", "Measure this machine for plans: computing, memory, messages");
   const auto arguments = std::make_shared<ProfileArguments>();
-  app.add_option("MODEL", arguments->models, "Models to measure [lr lenet]");
+  app.add_option("MODEL|RUN", arguments->models,
+                 "Models to measure, or runs: their model, with its options, for data of that size [lr lenet]");
   app.add_option("--batch", arguments->batch, "Batches [1,8,32,128]").type_name("N,N");
   app.add_option("--threads", arguments->threads, "Numbers of threads [1 and one per core]").type_name("N,N");
   app.add_number("--seconds", arguments->seconds, "Seconds to measure, about [20]", 1);
@@ -102,7 +135,9 @@ void add_profile(const Command& program, Invocation& invocation) {
   app.footer(
       "Examples:\n"
       "  lockstep profile\n"
-      "  lockstep profile alexnet --batch 8,32 --threads 1,2,4 --out here.json");
+      "  lockstep profile alexnet --batch 8,32 --threads 1,2,4 --out here.json\n"
+      "  lockstep profile lenet-1 --batch 16,32,64   the model of a recorded run, for `lockstep plan lenet-1 "
+      "--profile`");
   app.callback([arguments, &invocation] {
     invocation.run = [arguments, &invocation] { return run_profile(*arguments, invocation.models); };
   });
