@@ -91,8 +91,8 @@ base::Result<transport::Stream*> ServerLink::stream(const std::string& awaited) 
   for (;;) {
     base::Status connected = connect();
     if (connected) {
-      if (told) options_.log("info", fmt::format("{} at {} is back", options_.server, options_.address));
       const base::MutexLock lock(mutex_);
+      if (told) options_.log("info", fmt::format("{} at {} is back", options_.server, options_.address));
       return data_.get();
     }
     drop(connected.failure().message());
@@ -183,7 +183,7 @@ void ServerLink::keep_control_until_the_end() {
     {
       const base::MutexLock lock(mutex_);
       control_ = nullptr;
-      link_watch_.control_lost();
+      link_watch_.control_lost(now_in_seconds());
     }
     if (stopping_ || ended_) return;
     lose("its connection closed");
@@ -219,6 +219,7 @@ void ServerLink::listen(transport::Stream& stream) {
 void ServerLink::compare(uint64_t process) {
   {
     const base::MutexLock lock(mutex_);
+    if (link_watch_.back()) options_.log("info", fmt::format("{} at {} is back", options_.server, options_.address));
     if (!link_watch_.control_welcomed(process)) return;
   }
   lose("the server was restarted");
@@ -237,13 +238,19 @@ void ServerLink::watch() {
 bool ServerLink::silent_too_long() {
   const base::MutexLock lock(mutex_);
   if (!stopping_) wake_.wait_for(mutex_, wire::kHeartbeat / 4);
-  const std::optional<double> silent = link_watch_.silent(now_in_seconds());
+  const double now = now_in_seconds();
+  const std::optional<double> silent = link_watch_.silent(now);
+  if (!silent && !leaving() && link_watch_.tell_away(now)) {
+    options_.log("warning", fmt::format("{} at {}: its connection closed; connecting again for {:.0f} s",
+                                        options_.server, options_.address, options_.patience));
+  }
   if (!silent) return data_broke();
   const std::string why = fmt::format("no heartbeat for {:.1f} s", *silent);
   const bool lost = data_ && lost_.empty();
   if (lost) {
     lost_ = why;
     data_->cancel(why);
+    link_watch_.told();
     options_.log("warning", fmt::format("{} at {}: {}", options_.server, options_.address, why));
   }
   if (control_ == nullptr) return lost;

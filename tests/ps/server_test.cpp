@@ -167,6 +167,56 @@ TEST(Refusals, AnotherReasonEndsTheWorker) {
   EXPECT_THROW(static_cast<void>(link.stream("its welcome")), UsageError);
 }
 
+/// Welcomes all streams at an address.
+class Welcomes {
+ public:
+  explicit Welcomes(const std::string& address)
+      : server_(options_at(address), [this](transport::Stream& stream) {
+          const auto hello = stream.read();
+          if (!hello) return;
+          stream.admit();
+          static_cast<void>(send(stream, header(Kind::welcome), wire::Welcome()));
+          if ((hello.value().header.flags & kControl) != 0) controls = true;
+          while (stream.read()) {
+          }
+        }) {}
+  std::atomic<bool> controls = false;  ///< it has welcomed a control stream
+
+ private:
+  static transport::ServerOptions options_at(const std::string& address) {
+    transport::ServerOptions options = transport::testing::any_port();
+    options.address = address;
+    return options;
+  }
+  transport::Server server_;
+};
+
+TEST(Losses, OfAServerAreToldThoughNobodyWaitsForIt) {
+  const transport::testing::KeptPort port;
+  base::Mutex mutex;
+  std::vector<std::string> lines;
+  const auto says = [&](const std::string& text) {
+    return transport::testing::eventually([&] {
+      const base::MutexLock lock(mutex);
+      return std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.find(text) != line.npos; });
+    });
+  };
+  ServerLinkOptions options;
+  options.server = "ps:0";
+  options.address = port.address();
+  options.log = [&](std::string_view, const std::string& text) {
+    const base::MutexLock lock(mutex);
+    lines.push_back(text);
+  };
+  auto server = std::make_unique<Welcomes>(port.address());
+  ServerLink link(std::move(options));
+  ASSERT_TRUE(transport::testing::eventually([&] { return server->controls.load(); }));
+  server.reset();
+  EXPECT_TRUE(says("ps:0 at " + port.address() + ": its connection closed; connecting again"));
+  server = std::make_unique<Welcomes>(port.address());
+  EXPECT_TRUE(says("ps:0 at " + port.address() + " is back"));
+}
+
 /// Two workers do not read their parameters, and there is no room for a fourth copy of them.
 TEST(FullDisk, AnUpdateWaitsForAWorkerToReadAndNothingElseDoes) {
   constexpr size_t kMany = size_t{4} << 20;

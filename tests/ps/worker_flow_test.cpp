@@ -163,6 +163,26 @@ TEST(LinkWatch, FindsADataStreamThatBreaksWhileHeartbeatsGoOn) {
   EXPECT_FALSE(look(now - since)) << "said once";
 }
 
+TEST(LinkWatch, TellsOnceOfAServerWhoseConnectionClosedAndThatItIsBack) {
+  LinkWatch watch;
+  watch.control_connected(10);
+  EXPECT_FALSE(watch.back()) << "the first connection";
+  EXPECT_FALSE(watch.tell_away(100));
+  watch.control_lost(100);
+  EXPECT_FALSE(watch.tell_away(100.5));
+  EXPECT_FALSE(watch.back()) << "it was restarted at once";
+  EXPECT_FALSE(watch.tell_away(102));
+  watch.control_lost(110);
+  watch.control_lost(111);  // a connection that was not welcomed
+  EXPECT_TRUE(watch.tell_away(111.2));
+  EXPECT_FALSE(watch.tell_away(112));
+  EXPECT_TRUE(watch.back());
+  watch.control_lost(120);
+  watch.told();
+  EXPECT_FALSE(watch.tell_away(122)) << "its silence was told";
+  EXPECT_TRUE(watch.back());
+}
+
 /// Another process of the same name may have joined in between, and left again.
 TEST(Job, AMemberWhoseLeavingDidNotCountJoinsAgain) {
   JobOptions options;

@@ -178,7 +178,7 @@ void PsLinks::lost_control(int server, const std::string& why) {
   To& to = at(server);
   to.control = -1;
   to.control_welcomed = false;
-  to.watch.control_lost();
+  to.watch.control_lost(now());
   if (cluster_.over) to.ended = true;  // the run's folder tells
   cluster_.world.after(me_, kRetry, [this, server] { keep_control(server); });
   lose(server, why);
