@@ -1,6 +1,8 @@
 // A server when peers reconnect, parameters are set again, or it dies at the wrong moment.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +10,7 @@
 #include <thread>
 
 #include "server_support.h"
+#include "transport/sockets.h"
 
 namespace lockstep::ps {
 namespace {
@@ -167,19 +170,24 @@ TEST(Refusals, AnotherReasonEndsTheWorker) {
   EXPECT_THROW(static_cast<void>(link.stream("its welcome")), UsageError);
 }
 
-/// Welcomes all streams at an address.
+/// Welcomes all streams at an address, and sends heartbeats.
 class Welcomes {
  public:
   explicit Welcomes(const std::string& address)
-      : server_(options_at(address), [this](transport::Stream& stream) {
-          const auto hello = stream.read();
-          if (!hello) return;
-          stream.admit();
-          static_cast<void>(send(stream, header(Kind::welcome), wire::Welcome()));
-          if ((hello.value().header.flags & kControl) != 0) controls = true;
-          while (stream.read()) {
-          }
-        }) {}
+      : server_(options_at(address), [this](transport::Stream& stream) { serve(stream); }) {}
+  /// From now on nothing arrives on the latest data stream, so nothing is answered.
+  void swallow_data() {
+    const base::MutexLock lock(mutex_);
+    sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
+    const sock_fprog program{1, &drop};
+    int found = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const int number = std::stoi(entry.path().filename());
+      if (transport::peer_of(number) != data_) continue;
+      found += static_cast<int>(setsockopt(number, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0);
+    }
+    EXPECT_GT(found, 0);
+  }
   std::atomic<bool> controls = false;  ///< it has welcomed a control stream
 
  private:
@@ -188,33 +196,84 @@ class Welcomes {
     options.address = address;
     return options;
   }
+  void serve(transport::Stream& stream) {
+    const auto hello = stream.read();
+    if (!hello) return;
+    stream.admit();
+    const bool control = (hello.value().header.flags & kControl) != 0;
+    if (!control) {
+      const base::MutexLock lock(mutex_);
+      data_ = stream.peer();
+    }
+    static_cast<void>(send(stream, header(Kind::welcome), wire::Welcome()));
+    if (control) controls = true;
+    while (control && stream.write(header(Kind::heartbeat))) {
+      const base::MutexLock lock(mutex_);
+      pause_.wait_for(mutex_, std::chrono::milliseconds(100));
+    }
+    while (stream.read()) {
+    }
+  }
+
+  base::Mutex mutex_;
+  base::Condition pause_;
+  std::string data_ LOCKSTEP_GUARDED_BY(mutex_);  ///< other end of the latest data stream
   transport::Server server_;
+};
+
+/// A link, and what it says.
+class TalkingLink {
+ public:
+  explicit TalkingLink(const std::string& address) : link_(options_to(address)) {}
+  [[nodiscard]] ServerLink& link() { return link_; }
+  [[nodiscard]] bool says(const std::string& text) {
+    return transport::testing::eventually([&] {
+      const base::MutexLock lock(mutex_);
+      return std::any_of(lines_.begin(), lines_.end(), [&](const auto& line) { return line.find(text) != line.npos; });
+    });
+  }
+
+ private:
+  ServerLinkOptions options_to(const std::string& address) {
+    ServerLinkOptions options;
+    options.server = "ps:0";
+    options.address = address;
+    options.log = [this](std::string_view, const std::string& text) {
+      const base::MutexLock lock(mutex_);
+      lines_.push_back(text);
+    };
+    return options;
+  }
+
+  base::Mutex mutex_;
+  std::vector<std::string> lines_ LOCKSTEP_GUARDED_BY(mutex_);
+  ServerLink link_;
 };
 
 TEST(Losses, OfAServerAreToldThoughNobodyWaitsForIt) {
   const transport::testing::KeptPort port;
-  base::Mutex mutex;
-  std::vector<std::string> lines;
-  const auto says = [&](const std::string& text) {
-    return transport::testing::eventually([&] {
-      const base::MutexLock lock(mutex);
-      return std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.find(text) != line.npos; });
-    });
-  };
-  ServerLinkOptions options;
-  options.server = "ps:0";
-  options.address = port.address();
-  options.log = [&](std::string_view, const std::string& text) {
-    const base::MutexLock lock(mutex);
-    lines.push_back(text);
-  };
   auto server = std::make_unique<Welcomes>(port.address());
-  ServerLink link(std::move(options));
+  TalkingLink talking(port.address());
   ASSERT_TRUE(transport::testing::eventually([&] { return server->controls.load(); }));
   server.reset();
-  EXPECT_TRUE(says("ps:0 at " + port.address() + ": its connection closed; connecting again"));
+  EXPECT_TRUE(talking.says("ps:0 at " + port.address() + ": its connection closed; connecting again"));
   server = std::make_unique<Welcomes>(port.address());
-  EXPECT_TRUE(says("ps:0 at " + port.address() + " is back"));
+  EXPECT_TRUE(talking.says("ps:0 at " + port.address() + " is back"));
+}
+
+/// Heartbeats go on, so without a look at the connection itself its answer would be waited for as long as TCP asks
+/// again: a quarter of an hour.
+TEST(Losses, OfADataStreamAloneAreFound) {
+  const transport::testing::KeptPort port;
+  Welcomes server(port.address());
+  TalkingLink talking(port.address());
+  transport::Stream& stream = *talking.link().stream("the test").value_or_throw();
+  server.swallow_data();
+  EXPECT_TRUE(stream.write(header(Kind::pull)));
+  EXPECT_FALSE(stream.read());
+  EXPECT_TRUE(talking.says("ps:0 at " + port.address() + ": no answer on the connection of data for"));
+  EXPECT_TRUE(talking.link().stream("the test"));
+  EXPECT_EQ(talking.link().connections(), 2U);
 }
 
 /// Two workers do not read their parameters, and there is no room for a fourth copy of them.
