@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstring>
 
 namespace lockstep::simulation {
@@ -97,7 +96,7 @@ void ServerActor::store(const std::string& ledger) {
   Disk& disk = world_.disk(me_);
   const bool full = std::exchange(disk.full, false);  // its room was reserved
   files_.generation = job_.generation();
-  files_.boot = boot();
+  files_.boot = world_.boot(me_);
   const auto size = static_cast<uint32_t>(config_.size());
   std::string bytes(reinterpret_cast<const char*>(&files_), sizeof(files_));
   bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
@@ -114,7 +113,7 @@ void ServerActor::resume() {
   Stored found;
   std::memcpy(&found, bytes->data(), sizeof(found));
   const bool survived = cluster_.options.durability == ps::Durability::machine;
-  if (!survived && std::abs(found.boot - boot()) > 0.5) return;  // nothing tells which pages were written
+  if (!survived && found.boot != world_.boot(me_)) return;  // nothing tells which pages were written
   std::memcpy(&size, bytes->data() + sizeof(found), sizeof(size));
   config_ = bytes->substr(sizeof(found) + sizeof(size), size);
   wire::JobConfig config;

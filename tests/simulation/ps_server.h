@@ -28,7 +28,7 @@ struct Stored {
   uint64_t generation = 0;
   uint64_t version = 0;
   uint64_t digest = 0;
-  double boot = 0;  ///< when its machine had started
+  uint64_t boot = 0;  ///< of its machine
 };
 
 /// A process with a Job. Owned by the World.
@@ -93,8 +93,6 @@ class ServerActor final : public Actor {
   void refuse(Link link, ps::RefusalKind kind, const std::string& why);
 
   // The state.
-  /// When this machine was started; it differs after a loss of power.
-  [[nodiscard]] double boot() const { return world_.now() - world_.clock(me_); }
   void store(const std::string& ledger);
   void resume();
 

@@ -326,6 +326,7 @@ void World::power_back(Machine machine) {
   MachineState& state = machines_[static_cast<size_t>(machine)];
   if (state.powered) return;
   state.powered = true;
+  ++state.boots;
   state.clock_offset = random_.between(1, 100) - now_;
   for (size_t i = 0; i < processes_.size(); ++i) {
     if (processes_[i].machine == static_cast<size_t>(machine)) restart(static_cast<Process>(i));

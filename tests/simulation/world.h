@@ -92,6 +92,8 @@ class World {
   [[nodiscard]] const std::string& name(Process process) const { return at(process).name; }
   [[nodiscard]] bool alive(Process process) const { return at(process).actor != nullptr; }
   [[nodiscard]] bool stopped(Process process) const { return at(process).stopped; }
+  /// Number of times that its machine got power: what a real one calls its boot id.
+  [[nodiscard]] uint64_t boot(Process process) const { return machines_[at(process).machine].boots; }
   /// Number of times that it was started; differs between two lives.
   [[nodiscard]] uint64_t life(Process process) const { return at(process).life; }
   [[nodiscard]] Actor* actor(Process process) const { return at(process).actor.get(); }
@@ -145,6 +147,7 @@ class World {
     double clock_offset = 0;
     double clock_speed = 1;
     bool powered = true;
+    uint64_t boots = 1;
   };
   struct ProcessState {
     std::string name;
