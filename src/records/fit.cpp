@@ -240,7 +240,7 @@ class Fitter {
   void adjust_exchange(int round) {
     const WorkerTimes wanted = recorded_mean();
     const WorkerTimes got = fit_.prediction.mean();
-    if (in_step_ && round % 2 == 1) adjust_spread(wanted.others, got.others);
+    if (in_step_ && round % 2 == 1 && !stopped()) adjust_spread(wanted.others, got.others);
     if (!fit_.links_known && separate_) {
       const double change = factor(wanted.exchange(), got.exchange());
       for (predict::Node& node : fit_.training.nodes) {
@@ -250,6 +250,11 @@ class Fitter {
       return;
     }
     adjust_wake(wanted.exchange());
+  }
+
+  /// Returns whether a worker was stopped: then the others wait for it irregularly, and not because steps vary.
+  [[nodiscard]] bool stopped() const {
+    return std::any_of(recorded_.begin(), recorded_.end(), [](const Recorded& r) { return r.pause > 0; });
   }
 
   /// Sets how long threads take to wake up, so that an exchange takes as long as wanted.

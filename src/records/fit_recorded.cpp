@@ -1,6 +1,7 @@
 #include "records/fit_recorded.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace lockstep::records {
@@ -25,12 +26,12 @@ double monitor_late(const RoleRecord& role) {
   return all > 0 && known(late) ? std::clamp(late / all, 0.0, 1.0) : 0;
 }
 
-/// Returns the medians of a worker's phases.
+/// Returns the medians of a worker's phases; NaN where they were not recorded.
 WorkerTimes medians_of(const RoleRecord& role) {
   WorkerTimes usual;
   const auto of = [&](std::string_view name) {
     for (const PhaseTotals& phase : role.phases) {
-      if (phase.name == name && known(phase.p50)) return phase.p50;
+      if (phase.name == name) return phase.p50;
     }
     return 0.0;
   };
@@ -72,6 +73,26 @@ double cpu_of_steps(const RoleRecord& role, const Pace& pace, const predict::Nod
   return std::max(all - beside, 0.2 * all) / std::max(pace.steps, 1.0);
 }
 
+/// What a worker does itself, in which a stop of its process falls on it alone.
+constexpr std::array kOwnParts{&WorkerTimes::forward, &WorkerTimes::backward, &WorkerTimes::optimizer,
+                               &WorkerTimes::push, &WorkerTimes::rest};
+
+/// Returns by how much the mean of a part of a step is above its median: rare long delays.
+double late_part(const Recorded& recorded, double WorkerTimes::*part) {
+  const double late = recorded.times.*part - recorded.usual.*part;
+  return late > 0 ? late : 0;  // 0 also if the median is not known
+}
+
+/// Takes that much out of what a worker does itself, where it is late, and returns how much was there.
+double take_late(Recorded& recorded, double seconds) {
+  double all = 0;
+  for (const auto part : kOwnParts) all += late_part(recorded, part);
+  if (!(all > 0) || !(seconds > 0)) return 0;
+  const double share = std::min(1.0, seconds / all);
+  for (const auto part : kOwnParts) recorded.times.*part -= share * late_part(recorded, part);
+  return share * all;
+}
+
 Recorded recorded_of(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
   Recorded recorded;
   WorkerTimes& times = recorded.times;
@@ -85,11 +106,9 @@ Recorded recorded_of(const RoleRecord& role, const Pace& pace, const predict::No
   times.others = pace.per_step(pace.others);
   times.rest = pace.per_step(pace.rest);
   recorded.usual = medians_of(role);
+  for (const auto part : kOwnParts) recorded.late += late_part(recorded, part);
   for (const PhaseTotals& phase : role.phases) {
     const double late = std::max(0.0, phase.mean - phase.p50);
-    const bool own =
-        phase.name == "forward" || phase.name == "backward" || phase.name == "optimizer" || phase.name == "push";
-    if (known(late) && own) recorded.late += late;
     if (known(late) && phase.name == "pull") recorded.late_answers = late;
     if (known(late) && phase.name == "transfer") recorded.late_sums = late;
     if (phase.name != "backward" && phase.name != "forward") continue;
@@ -139,13 +158,9 @@ void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::ve
       paused -= held->second.seconds / steps;
     if (in_step(run)) paused = std::min(paused, waited_for(all, i));
     if (!(paused > kMuch * recorded.times.all())) continue;
-    recorded.pause = paused;
     const double answers = std::clamp(recorded.late_answers, 0.0, paused);
     recorded.times.pull -= answers;
-    const double own = std::min(paused - answers, 0.9 * (recorded.times.forward + recorded.times.backward));
-    const double left = 1 - own / std::max(recorded.times.forward + recorded.times.backward, 1e-12);
-    recorded.times.forward *= left;
-    recorded.times.backward *= left;
+    const double own = take_late(recorded, paused - answers);
     recorded.times.rest += answers + own;
     recorded.pause = answers + own;
   }
@@ -178,11 +193,7 @@ double take_own_pauses(const RunRecord& run, std::vector<Recorded>& all, size_t 
   if (held != run.throttling.end() && known(held->second.seconds) && run.steps() > 0)
     paused -= held->second.seconds / run.steps();
   if (!(paused > (sure ? 0 : kMuch * recorded.times.all()))) return 0;
-  const double own = std::min(paused, 0.9 * recorded.times.compute());
-  const double left = 1 - own / std::max(recorded.times.compute(), 1e-12);
-  for (double WorkerTimes::*part : {&WorkerTimes::forward, &WorkerTimes::backward, &WorkerTimes::optimizer})
-    recorded.times.*part *= left;
-  return own;
+  return take_late(recorded, paused);
 }
 
 /// In an all-reduce all members wait alike for one that is stopped while it exchanges. The monitor of that one is late,

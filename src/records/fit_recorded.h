@@ -22,7 +22,7 @@ struct Recorded {
   double forward = 0;
   double backward = 0;
   double cpu = kUnknown;  ///< CPU time of the process per step, without evaluations
-  /// Time by which means are above medians: rare long delays. Of the passes and the push, and of the answers.
+  /// Time by which means are above medians: rare long delays. Of what a worker does itself, and of the answers.
   double late = 0;
   double late_answers = 0;
   double late_sums = 0;  ///< all-reduce

@@ -340,6 +340,25 @@ TEST(Why, AWorkerThatIsStoppedAgainAndAgainIsNamed) {
   EXPECT_NEAR(why.causes.front().step, gone, 0.15 * gone);
 }
 
+TEST(Fit, AStopIsTakenOutOfWhatItStopped) {
+  RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
+  for (RoleRecord& r : run.roles) {
+    for (PhaseTotals& phase : r.phases) {
+      if (r.role == "worker:1" && (phase.name == "push" || phase.name == "rest")) phase.seconds += 5;
+      if (r.role == "worker:0" && phase.name == "others") phase.seconds += 10;
+      phase.mean = phase.seconds / 1000;
+    }
+  }
+  const Fit model = fit(run);
+  ASSERT_TRUE(model.there()) << model.missing;
+  const auto computing = [&](size_t i) {
+    return model.training.workers[i].work.forward + model.training.workers[i].work.backward;
+  };
+  EXPECT_NEAR(model.training.workers[1].work.pause, 0.01, 0.001);
+  EXPECT_NEAR(computing(1), computing(0), 0.05 * computing(0));
+  EXPECT_LT(model.training.workers[1].work.rest, 1e-3);
+}
+
 TEST(Why, AServerThatPausesIsNotTakenForAStoppedWorker) {
   RunRecord run = recorded(cluster_of(2, 1.25e9, 1));
   // Half of the answers are late. At one worker that is the median, and not at the other.
