@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "launch/finishing.h"
+#include "launch/under_launcher.h"
 #include "lockstep/error.h"
 #include "process/watchman.h"
 
@@ -75,6 +76,7 @@ class Supervisor::Impl {
   void wait_and_read();
   void handle_signals();
   void pause();
+  static void set_paused(RoleState& role, bool paused);
   void look();
   void look_at(RoleState& role, Moment now);
   void check_end(RoleState& role);
@@ -236,20 +238,25 @@ void Supervisor::Impl::handle_signals() {
 /// Stops all roles and then this process, as Ctrl-Z asks. Continues all when this process is continued; the time
 /// between does not count.
 void Supervisor::Impl::pause() {
-  for (const RoleState& role : roles_) {
-    // mpirun stops its ranks, which are not in its process group, if it is asked to stop; then it waits itself.
-    if (role.child && !role.process.remote) role.child->signal(role.process.group.empty() ? SIGSTOP : SIGTSTP);
+  for (RoleState& role : roles_) {
+    if (role.child) set_paused(role, true);
   }
   const Moment before = Clock::now();
   raise(SIGSTOP);
   const auto passed = Clock::now() - before;
   for (RoleState& role : roles_) {
-    if (role.child && !role.process.remote) role.child->signal(SIGCONT);
+    if (role.child) set_paused(role, false);
     role.stopped_since.reset();
     role.started += passed;
     if (role.start_at) *role.start_at += passed;
     if (role.deadline) *role.deadline += passed;
   }
+}
+
+void Supervisor::Impl::set_paused(RoleState& role, bool paused) {
+  if (role.process.remote) return role.child->write(fmt::format("{}\n", paused ? kPauseWord : kResumeWord));
+  // mpirun stops its ranks, which are not in its process group, if it is asked to stop; then it waits itself.
+  role.child->signal(!paused ? SIGCONT : role.process.group.empty() ? SIGSTOP : SIGTSTP);
 }
 
 void Supervisor::Impl::send(RoleState& role, int signal) {

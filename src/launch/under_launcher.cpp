@@ -33,6 +33,7 @@ class FarEnd {
     std::optional<process::Ending> ending;
     while (!(ending = child_.reap())) {
       wait();
+      if (paused_) continue;
       const Clock::time_point now = Clock::now();
       if (now - heard_ > options_.silence) end("no sign of life from the launcher");
       look_for_stop(now);
@@ -77,8 +78,15 @@ class FarEnd {
       if (word == "kill") child_.signal(SIGKILL);
       if (word == "stop") child_.signal(SIGSTOP);
       if (word == "continue") child_.signal(SIGCONT);
+      if (word == kPauseWord || word == kResumeWord) pause(word == kPauseWord);
       if (word.starts_with(kTell)) child_.write(word.substr(kTell.size()) + "\n");
     });
+  }
+
+  void pause(bool now) {
+    child_.signal(now ? SIGSTOP : SIGCONT);
+    paused_ = now;
+    stopped_since_.reset();
   }
 
   void look_for_stop(Clock::time_point now) {
@@ -104,7 +112,8 @@ class FarEnd {
   Clock::time_point heard_ = Clock::now();
   std::optional<Clock::time_point> stopped_since_;
   bool told_ = false;
-  bool gone_ = false;  ///< the input has ended
+  bool gone_ = false;    ///< the input has ended
+  bool paused_ = false;  ///< the launcher is stopped by its user, and may be silent
 };
 
 }  // namespace

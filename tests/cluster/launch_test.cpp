@@ -210,6 +210,21 @@ TEST(UnderLauncher, WordsBecomeSignals) {
   EXPECT_EQ(code_of(other), 128 + SIGKILL);
 }
 
+TEST(UnderLauncher, APausedCommandMayBeStoppedForLong) {
+  process::Command command = far_end({"on=2:33", "pid", "wait"});
+  command.environment.emplace_back("LOCKSTEP_STOPPED", "0");  // another stopped command is killed at the second look
+  Child child(command);
+  const pid_t role = number_in(first_line(child));
+  child.write("pause\n");
+  EXPECT_TRUE(eventually([&] { return is_stopped(role); }));
+  for (int i = 0; i < 20; ++i) {  // each line causes a look
+    child.write("\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  child.write("resume\nint\n");
+  EXPECT_EQ(code_of(child), 33);
+}
+
 TEST(UnderLauncher, TheEndOfItsInputEndsAll) {
   Child child(far_end({"ignore=2", "ignore=15", "fork", "wait"}));
   const pid_t grandchild = number_in(first_line(child));

@@ -28,13 +28,17 @@ inline process::Command helper(const Words& words) {
   return command;
 }
 
-/// True if the process exists and is not a zombie.
-inline bool alive(pid_t pid) {
+/// Returns the state of a process as the kernel names it, such as 'S' or 'T'; 0 if there is none.
+inline char state_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
   const size_t name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat[name_end + 2] != 'Z';
+  return name_end != std::string::npos && name_end + 2 < stat.size() ? stat[name_end + 2] : '\0';
 }
+
+/// True if the process exists and is not a zombie.
+inline bool alive(pid_t pid) { return state_of(pid) != '\0' && state_of(pid) != 'Z'; }
+inline bool is_stopped(pid_t pid) { return state_of(pid) == 'T'; }
 
 /// Waits for a condition, with a limit that only a broken program reaches.
 template <class F>

@@ -6,8 +6,8 @@
 //   wait until=FILE    forever, or until the file exists      kill=N exit=CODE
 //   echo               the first line of standard input that is not empty
 // `under WORDS...` runs itself with these words as the far end of a launcher, which may be silent for LOCKSTEP_SILENCE
-// milliseconds (an environment variable). `supervise COUNT WORDS...` runs COUNT workers of itself with these words
-// under a supervisor that kills what is stopped for 0.1 s.
+// milliseconds (an environment variable); its role may be stopped for LOCKSTEP_STOPPED milliseconds. `supervise COUNT
+// WORDS...` runs COUNT workers of itself with these words under a supervisor that kills what is stopped for 0.1 s.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +125,8 @@ int under(const std::string& self, Words words) {
   lockstep::launch::UnderLauncherOptions options;
   const char* silence = std::getenv("LOCKSTEP_SILENCE");
   if (silence != nullptr) options.silence = std::chrono::milliseconds(std::stoi(silence));
+  const char* stopped = std::getenv("LOCKSTEP_STOPPED");
+  if (stopped != nullptr) options.stopped = std::chrono::milliseconds(std::stoi(stopped));
   words[0] = self;
   return lockstep::launch::run_under_launcher(words, options);
 }

@@ -474,13 +474,6 @@ TEST_F(Supervisor, GrandchildrenOfADeadRoleAreGone) {
   EXPECT_TRUE(eventually([&] { return !alive(grandchild); }));
 }
 
-/// True if the process is stopped.
-bool is_stopped(pid_t pid) {
-  const std::string stat = get_file("/proc/" + std::to_string(pid) + "/stat");
-  const size_t name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat.substr(name_end).starts_with(") T");
-}
-
 TEST(StoppedLauncher, StopsItsRolesWithItAndNoneIsKilledForIt) {
   const TempDir folder;
   process::Child launcher(helper({"supervise", "2", "pid", "until=" + (folder / "go")}));

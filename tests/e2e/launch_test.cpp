@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <csignal>
 #include <fstream>
@@ -88,7 +90,7 @@ class Launch : public SshTest {
   }
   [[nodiscard]] std::string pid(const std::string& role) const { return line_of(folder / (role + ".pid")); }
   void expect_nobody_left() const {
-    for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
+    for (const char* role : kRoles) {
       ASSERT_NE(pid(role), "") << role;
       EXPECT_TRUE(eventually([&] { return !alive(pid(role)); })) << role;
     }
@@ -96,11 +98,13 @@ class Launch : public SshTest {
   /// Starts a launch whose roles wait, and returns once all are up.
   [[nodiscard]] std::unique_ptr<Process> start_waiting() const {
     auto process = std::make_unique<Process>(program_path(), words(), options());
-    for (const char* role : {"ps-0", "worker-0", "worker-1"}) {
+    for (const char* role : kRoles) {
       EXPECT_TRUE(eventually([&] { return !pid(role).empty() && alive(pid(role)); })) << role;
     }
     return process;
   }
+
+  static constexpr std::array<const char*, 3> kRoles{"ps-0", "worker-0", "worker-1"};
 
   // Finds out its role, writes its number and its arguments to files, and runs the test's script.
   static constexpr const char* kRole = R"sh(
@@ -327,6 +331,25 @@ TEST_F(Launch, AKilledLauncherLeavesNobodyOnTheHosts) {
   const auto process = start_waiting();
   process->signal(SIGKILL);
   EXPECT_EQ(process->finish().code, 128 + SIGKILL);
+  expect_nobody_left();
+}
+
+TEST_F(Launch, CtrlZStopsTheRolesOnTheHostsUntilItIsContinued) {
+  play(kWait);
+  const auto process = start_waiting();
+  const auto all_stopped = [&](bool wanted) {
+    return eventually([&] {
+      return std::all_of(kRoles.begin(), kRoles.end(), [&](const char* role) {
+        return (get_file("/proc/" + pid(role) + "/stat").find(") T ") != std::string::npos) == wanted;
+      });
+    });
+  };
+  process->signal(SIGTSTP);
+  EXPECT_TRUE(all_stopped(true));
+  process->signal(SIGCONT);
+  EXPECT_TRUE(all_stopped(false));
+  process->signal(SIGINT);
+  EXPECT_EQ(process->finish().code, 128 + SIGINT);
   expect_nobody_left();
 }
 

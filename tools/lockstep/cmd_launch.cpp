@@ -1,5 +1,4 @@
 // lockstep launch: starts the roles of a cluster file over ssh. Also the hidden command that runs on the other hosts.
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -140,8 +139,6 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   }
 
   if (job.resume) launch::hand_out(job, directory.path());
-  // The hosts would take a suspended launcher for dead.
-  std::signal(SIGTSTP, SIG_IGN);
   launch::ClusterRun run;
   run.settings = &settings;
   run.run_dir = directory.path();
