@@ -151,9 +151,11 @@ std::string workers_table(const terminal::Terminal& terminal, const std::vector<
 }  // namespace
 
 void print_cluster_closing(const terminal::Terminal& terminal, const settings::Settings& settings,
-                           const std::string& run_dir, const std::string& program, const Restarts& restarts) {
+                           const std::string& run_dir, const std::string& program, const Restarts& restarts,
+                           bool already_finished) {
   const std::string summary = read_text(run_dir + "/summary.json");
-  const std::optional<Outcome> outcome = read_outcome(summary, run_dir);
+  std::optional<Outcome> outcome = read_outcome(summary, run_dir);
+  if (outcome) outcome->already_finished = already_finished;
   if (!outcome) {
     terminal::print("the roles ended without a result; their partial output is in {}\n", run_dir);
   } else if (settings.quiet) {

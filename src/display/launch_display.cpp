@@ -42,8 +42,9 @@ void LaunchDisplay::on_roles_ended() { roles_->finish(); }
 void LaunchDisplay::on_warning(const std::string& text) { terminal::print_note(terminal_, "warning", text); }
 
 void LaunchDisplay::close(const launch::ClusterEnd& end, const std::string& program) const {
-  print_cluster_closing(terminal_, settings_, end.run_dir, program,
-                        [this](const std::string& role) { return roles_->restarts(role); });
+  print_cluster_closing(
+      terminal_, settings_, end.run_dir, program,
+      [this](const std::string& role) { return roles_ ? roles_->restarts(role) : 0; }, end.already_finished);
   if (!end.uncollected.empty()) throw IoError(end.uncollected);
 }
 

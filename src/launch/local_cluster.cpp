@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/own_program.h"
 #include "base/parallel.h"
+#include "checkpoint/checkpoint_store.h"
 #include "cluster/cluster_file.h"
 #include "cluster/launcher_environment.h"
 #include "data/catalog.h"
@@ -33,6 +34,7 @@
 #include "run/run_directory.h"
 #include "settings/machine.h"
 #include "train/data_options.h"
+#include "train/stop_rules.h"
 
 namespace lockstep::launch {
 namespace {
@@ -104,6 +106,17 @@ std::map<std::string, int> threads_on(const EmulatedNodes& nodes, const cluster:
     for (const std::string& role : trainers) threads[role] = nodes.threads(i, trainers.size());
   }
   return threads;
+}
+
+/// Returns whether a run has nothing left to train by the present settings, and a summary that tells how it ended.
+bool has_finished(const settings::Settings& settings, const run::RunDirectory& directory) {
+  const checkpoint::CheckpointStore store(directory.checkpoints(), settings.keep);
+  std::error_code ignored;
+  if (store.list().empty() || !std::filesystem::exists(directory.summary_file(), ignored)) return false;
+  std::string path;
+  const checkpoint::TrainingState state = store.load(settings.checkpoint, path).header.state;
+  if (settings.repeat > 0 && state.data.first_pass() >= settings.repeat) return true;
+  return train::StopRules::from(settings).check(state, train::RunClock(state.seconds)) != train::StopReason::none;
 }
 
 run::RunDirectory open_run(const settings::Configuration& configuration, const settings::Settings& settings) {
@@ -203,6 +216,11 @@ ClusterEnd run_local_cluster(const settings::Configuration& configuration, const
   launch::check_open_files_of_job(spec, true);
   const bool mpi = wants_mpi(settings, spec);
   const std::vector<emulate::Fault> wanted = wanted_faults(settings, cluster);
+  if (!settings.resume.empty()) {
+    const run::RunDirectory resumed = run::RunDirectory::open(settings.resume, settings.runs_dir);
+    if (has_finished(settings, resumed))
+      return {.run_dir = resumed.path(), .uncollected = "", .already_finished = true};
+  }
   // Lives until the nodes are gone, so a signal while making them leaves nothing behind.
   const process::CaughtSignals held({SIGINT, SIGTERM, SIGHUP, SIGTSTP});
   Places places(settings, cluster);

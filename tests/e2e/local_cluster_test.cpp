@@ -160,6 +160,20 @@ TEST_F(LocalCluster, ARunOfOneProcessSharesTheCoresWhenResumedByACluster) {
   EXPECT_EQ(threads(), share) << shared.out << shared.err;
 }
 
+TEST_F(LocalCluster, AFinishedRunSaysSoAndStaysAsItIs) {
+  const Words limits{"--train-limit", "400", "--test-limit", "100", "--batch", "10", "--epochs", "1"};
+  Words words{"train", "lr", "--dataset", "synthetic", "--workers", "2", "--ps", "1", "--threads", "1"};
+  words.insert(words.end(), limits.begin(), limits.end());
+  (void)succeed(words);
+  const std::string summary = get_file(folder / "runs/lr-1/summary.json");
+  const std::string phases = get_file(folder / "runs/lr-1/worker-1/summary.json");
+  const Ended again = succeed({"train", "--resume", "lr-1"});
+  EXPECT_THAT(again.out, AllOf(HasSubstr("runs/lr-1 has already ended: trained 1 epoch"), HasSubstr("worker:1")));
+  EXPECT_EQ(get_file(folder / "runs/lr-1/summary.json"), summary);
+  EXPECT_EQ(get_file(folder / "runs/lr-1/worker-1/summary.json"), phases);
+  EXPECT_THAT(succeed({"train", "--resume", "lr-1", "--epochs", "2"}).out, HasSubstr("trained 2 epochs"));
+}
+
 TEST_F(LocalCluster, ALayoutSaysWhoThereIs) {
   play("exit 0");
   const Ended ended = launch({"train", "lr", "--dataset", "synthetic", "--layout", "PW-PW"});
