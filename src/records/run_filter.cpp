@@ -116,6 +116,22 @@ std::vector<std::string> RunFilter::terms_of(std::string_view line) {
   return terms;
 }
 
+std::vector<std::string> RunFilter::terms_of_words(std::span<const std::string> words) {
+  std::vector<std::string> terms;
+  for (const std::string& word : words) {
+    const std::vector<std::string> parts = terms_of(word);
+    const bool several = parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+                           return part.find_first_of("=<>") != std::string::npos;
+                         });
+    if (several) {
+      terms.insert(terms.end(), parts.begin(), parts.end());
+    } else {
+      terms.push_back(word);
+    }
+  }
+  return terms;
+}
+
 RunFilter::Term RunFilter::read(const std::string& text, std::span<const RunValues> runs) {
   const size_t at = text.find_first_of("=<>!");
   if (at == std::string::npos) return {Operator::word, "", {lower(text)}};

@@ -24,6 +24,8 @@ class RunFilter {
   RunFilter(std::span<const std::string> terms, std::span<const RunValues> runs);
   /// Reads terms between spaces; a value in double quotes may hold spaces.
   static std::vector<std::string> terms_of(std::string_view line);
+  /// Reads the words of a command line: a word holds one term, or several between spaces if each has an operator.
+  static std::vector<std::string> terms_of_words(std::span<const std::string> words);
 
   [[nodiscard]] bool matches(const RunValues& run) const;
 

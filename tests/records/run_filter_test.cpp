@@ -82,6 +82,9 @@ TEST_F(RunFilterTest, MistakesAreNamed) {
 TEST_F(RunFilterTest, ALineHasTermsBetweenSpacesAndQuotes) {
   EXPECT_THAT(RunFilter::terms_of("  model=lr  note=\"two words\" x "), ElementsAre("model=lr", "note=two words", "x"));
   EXPECT_THAT(RunFilter::terms_of(""), ElementsAre());
+  // Words of a shell: one copied from the dashboard holds several terms, another a value with spaces.
+  EXPECT_THAT(RunFilter::terms_of_words(std::vector<std::string>{"model=lr accuracy>95%", "note=two words", "x y"}),
+              ElementsAre("model=lr", "accuracy>95%", "note=two words", "x y"));
 }
 
 TEST_F(RunFilterTest, LabelsAreKeptBesideTheRun) {

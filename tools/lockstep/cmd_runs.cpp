@@ -93,7 +93,7 @@ void sort_by(const std::string& key, bool reverse, const std::vector<RunValues>&
 
 /// Returns the positions of the runs that the filter lets through, in order: by default the newest first.
 std::vector<size_t> choose_places(const RunsArguments& arguments, const Listed& listed) {
-  const records::RunFilter filter(arguments.terms, listed.values);
+  const records::RunFilter filter(records::RunFilter::terms_of_words(arguments.terms), listed.values);
   std::vector<size_t> places;
   for (size_t i = 0; i < listed.values.size(); ++i) {
     if (filter.matches(listed.values[i])) places.push_back(i);
@@ -203,7 +203,7 @@ std::vector<std::string> named_runs(const RunsArguments& arguments) {
   }
   if (filters.empty()) return folders;
   const Listed listed = read_runs(arguments.runs_dir);
-  const records::RunFilter filter(filters, listed.values);
+  const records::RunFilter filter(records::RunFilter::terms_of_words(filters), listed.values);
   for (size_t i = 0; i < listed.folders.size(); ++i) {
     if (filter.matches(listed.values[i])) folders.push_back(listed.folders[i]);
   }
