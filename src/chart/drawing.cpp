@@ -55,12 +55,12 @@ void draw_x_axis(const PlotView& view, Canvas& canvas) {
     const double x = view.x(tick.value);
     const double half = text_width(view.font, tick.text, kTextSize) / 2;
     // The last number may reach beyond the plot; it must not leave the page.
-    const double inside = view.turned ? x + 3 : std::clamp(x, half, std::max(half, view.width - half));
+    const double inside = view.turned > 0 ? x + 3 : std::clamp(x, half, std::max(half, view.width - half));
     canvas.text({.at = {inside, bottom + kTextHeight},
                  .text = tick.text,
                  .color = soft,
-                 .anchor = view.turned ? Anchor::end : Anchor::middle,
-                 .turned = view.turned ? 35.0 : 0.0});
+                 .anchor = view.turned > 0 ? Anchor::end : Anchor::middle,
+                 .turned = view.turned});
   }
   canvas.text({.at = {view.left + view.w / 2, view.height - 4},
                .text = view.chart->x.label,
@@ -72,7 +72,7 @@ void draw_x_axis(const PlotView& view, Canvas& canvas) {
 void draw_y_axes(const PlotView& view, Canvas& canvas) {
   const std::string soft = page_color("soft");
   const Chart& chart = *view.chart;
-  const double above = view.top - 8 - (chart.marks.empty() ? 0 : 2 * kTextHeight);
+  const double above = view.top - 8 - static_cast<double>(view.mark_levels) * kTextHeight;
   const auto tick_at = [&](double x, double y, const std::string& text, Anchor anchor) {
     canvas.text({.at = {x, y + 2.8}, .text = text, .color = soft, .anchor = anchor});
   };
@@ -89,24 +89,18 @@ void draw_y_axes(const PlotView& view, Canvas& canvas) {
   canvas.text({.at = {view.width, above}, .text = chart.y2.label, .color = soft, .anchor = Anchor::end, .bold = true});
 }
 
-/// Draws the moments of faults, their names on two levels.
+/// Draws the moments of faults, their names on levels above the plot.
 void draw_marks(const PlotView& view, Canvas& canvas) {
   const std::string bad = page_color("bad");
-  double last = -1000;
-  int level = 0;
-  for (const Mark& mark : view.chart->marks) {
-    const double x = view.x(mark.x);
-    if (!view.x.takes(mark.x) || x < view.left - 1 || x > view.left + view.w + 1) continue;
-    level = x - last < 90 ? 1 - level : 0;
-    last = x;
-    const double y = view.top - 4 - level * kTextHeight;
-    const bool leftwards = x > view.left + view.w * 0.7;
-    canvas.line({{x, y}, {x, view.top + view.h}}, {.color = bad, .width = 0.8, .dash = {2, 2}});
-    canvas.text({.at = {x + (leftwards ? -3 : 3), y},
-                 .text = mark.label,
+  for (const DrawnMark& mark : view.marks) {
+    const double y = view.top - 4 - static_cast<double>(mark.level) * kTextHeight;
+    canvas.line({{mark.x, y}, {mark.x, view.top + view.h}}, {.color = bad, .width = 0.8, .dash = {2, 2}});
+    if (mark.text.empty()) continue;
+    canvas.text({.at = {mark.x + (mark.leftwards ? -3 : 3), y},
+                 .text = mark.text,
                  .color = bad,
-                 .anchor = leftwards ? Anchor::end : Anchor::start,
-                 .size = 7});
+                 .anchor = mark.leftwards ? Anchor::end : Anchor::start,
+                 .size = kMarkSize});
   }
 }
 

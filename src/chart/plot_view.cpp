@@ -17,6 +17,9 @@ constexpr size_t kLongestCategory = 32;
 constexpr double kSwatch = 20;
 constexpr double kRowHeight = 20;
 constexpr double kPointsPerMillimetre = 72 / 25.4;
+constexpr double kAslant = 14;  // long categories at least so far apart are written at an angle
+constexpr double kUpright = 9;  // others upright; some are left out if these are too many as well
+constexpr size_t kMarkLevels = 4;
 
 std::string shortened(const std::string& text, size_t most) {
   if (text.size() <= most) return text;
@@ -135,10 +138,10 @@ Range x_domain(const PlotView& view) {
   return {range.first - air, range.second + air};
 }
 
-std::vector<Tick> ticks_of(const Axis& axis, Range domain, double room, double each) {
+std::vector<Tick> ticks_of(const Axis& axis, Range domain, double room, double each, bool whole = false) {
   const int count = std::max(3, static_cast<int>(room / each));
   return axis.log ? log_ticks(domain.first, domain.second, count, axis.unit)
-                  : linear_ticks(domain.first, domain.second, count, axis.unit);
+                  : linear_ticks(domain.first, domain.second, count, axis.unit, whole);
 }
 
 /// Breaks a text into lines of at most this width.
@@ -183,14 +186,19 @@ double widest(const PlotView& view, const std::vector<Tick>& ticks) {
   return most;
 }
 
-/// Returns ticks at the data's own values, without those that would overlap.
-std::vector<Tick> value_ticks(const PlotView& view) {
+std::set<double> x_values(const PlotView& view) {
   std::set<double> values;
   for (const DrawnSeries& one : view.series) {
     for (const double x : one.data->x) {
       if (view.x.takes(x)) values.insert(x);
     }
   }
+  return values;
+}
+
+/// Returns ticks at the data's own values, without those that would overlap.
+std::vector<Tick> value_ticks(const PlotView& view) {
+  const std::set<double> values = x_values(view);
   std::vector<Tick> ticks;
   if (values.size() > 10) return ticks;
   double end = -INFINITY;
@@ -204,20 +212,54 @@ std::vector<Tick> value_ticks(const PlotView& view) {
   return ticks;
 }
 
+/// Turns categories that are longer than their room, and returns the room below the axis.
+double place_categories(PlotView& view) {
+  const std::vector<std::string>& names = view.chart->x.categories;
+  const auto every = static_cast<size_t>(std::ceil(kUpright / view.slot()));
+  const bool fit = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return text_width(view.font, shortened(name, kLongestCategory), kTextSize) <= view.slot() - 6;
+  });
+  for (size_t i = 0; i < names.size(); i += fit ? 1 : every) {
+    view.x_ticks.push_back({static_cast<double>(i), shortened(names[i], kLongestCategory)});
+  }
+  if (fit) return kTextHeight + 4;
+  view.turned = view.slot() >= kAslant ? 35 : 90;
+  return view.turned == 90 ? widest(view, view.x_ticks) + 12 : widest(view, view.x_ticks) * 0.58 + 12;
+}
+
+/// Places the names of marks on levels, so that none lies over another.
+void place_marks(PlotView& view) {
+  std::vector<double> ends;
+  for (const Mark& mark : view.chart->marks) {
+    const double x = view.x(mark.x);
+    if (!view.x.takes(mark.x) || x < view.left - 1 || x > view.left + view.w + 1) continue;
+    const double room = text_width(view.font, mark.label, kMarkSize) + 6;
+    const bool leftwards = x + room > view.width;
+    const double from = leftwards ? x - room : x;
+    size_t level = 0;
+    while (level < ends.size() && ends[level] > from) ++level;
+    const bool named = level < kMarkLevels && from >= 0;
+    if (named) {
+      ends.resize(std::max(ends.size(), level + 1));
+      ends[level] = from + room;
+    }
+    view.marks.push_back({x, named ? level : 0, named ? mark.label : "", leftwards});
+  }
+  view.mark_levels = ends.size();
+}
+
 /// Places the x axis, and returns the room below it.
 double place_x(PlotView& view) {
   const Chart& chart = *view.chart;
   view.x = Scale(x_domain(view), view.left, view.left + view.w, chart.x.log && !view.discrete());
   double room = kTextHeight + 4;
   if (!chart.x.categories.empty()) {
-    for (size_t i = 0; i < chart.x.categories.size(); ++i) {
-      view.x_ticks.push_back({static_cast<double>(i), shortened(chart.x.categories[i], kLongestCategory)});
-    }
-    view.turned = widest(view, view.x_ticks) > view.slot() - 6;
-    if (view.turned) room = widest(view, view.x_ticks) * 0.58 + 12;
+    room = place_categories(view);
   } else {
     if (chart.x.at_values) view.x_ticks = value_ticks(view);
-    if (view.x_ticks.empty()) view.x_ticks = ticks_of(chart.x, view.x.domain(), view.w, 40);
+    const std::set<double> values = x_values(view);
+    const bool whole = std::all_of(values.begin(), values.end(), [](double x) { return x == std::floor(x); });
+    if (view.x_ticks.empty()) view.x_ticks = ticks_of(chart.x, view.x.domain(), view.w, 40, whole);
   }
   return room + (chart.x.label.empty() ? 0 : kTextHeight + 2);
 }
@@ -253,7 +295,6 @@ PlotView view_of(const Chart& chart, const Look& look, const Font& font) {
   const bool timeline = chart.kind == Kind::timeline;
   view.second = std::any_of(view.series.begin(), view.series.end(), [](const auto& s) { return s.data->second_axis; });
   const bool labels = (!chart.y.label.empty() && !timeline) || view.second;
-  view.top = top + (labels ? kTextHeight + 4 : 4) + (chart.marks.empty() ? 0 : 2 * kTextHeight);
   view.h = timeline ? std::max(40.0, static_cast<double>(chart.rows.size()) * kRowHeight)
                     : std::clamp(view.width * 0.5, 110.0, 260.0);
   Range domain{0, 1};
@@ -266,15 +307,16 @@ PlotView view_of(const Chart& chart, const Look& look, const Font& font) {
     view.y_ticks = ticks_of(chart.y, domain, view.h, 22);
     left = std::max(left, widest(view, view.y_ticks));
   }
-  view.y = Scale(domain, view.top + view.h, view.top, chart.y.log);
-  if (view.second) {
-    const Range second = y_domain(view, chart.y2, true);
-    view.y2_ticks = ticks_of(chart.y2, second, view.h, 22);
-    view.y2 = Scale(second, view.top + view.h, view.top, chart.y2.log);
-  }
+  const Range second = view.second ? y_domain(view, chart.y2, true) : Range{0, 1};
+  if (view.second) view.y2_ticks = ticks_of(chart.y2, second, view.h, 22);
   view.left = left + 8;
   view.w = std::max(20.0, view.width - view.left - (view.second ? widest(view, view.y2_ticks) + 10 : 12));
-  view.height = view.top + view.h + place_x(view) + 4;
+  const double below = place_x(view);
+  place_marks(view);
+  view.top = top + (labels ? kTextHeight + 4 : 4) + static_cast<double>(view.mark_levels) * kTextHeight;
+  view.y = Scale(domain, view.top + view.h, view.top, chart.y.log);
+  view.y2 = Scale(second, view.top + view.h, view.top, chart.y2.log);
+  view.height = view.top + view.h + below + 4;
   return view;
 }
 

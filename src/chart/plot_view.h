@@ -24,6 +24,14 @@ struct LegendEntry {
   Point at;
 };
 
+/// A moment of the x axis. Its name stands above the plot, on one of some levels; it is empty if there is no room.
+struct DrawnMark {
+  double x = 0;
+  size_t level = 0;
+  std::string text;
+  bool leftwards = false;
+};
+
 struct PlotView {
   const Chart* chart = nullptr;
   Font font;
@@ -42,8 +50,10 @@ struct PlotView {
   std::vector<Tick> x_ticks;
   std::vector<Tick> y_ticks;
   std::vector<Tick> y2_ticks;
+  std::vector<DrawnMark> marks;
+  size_t mark_levels = 0;
   bool second = false;
-  bool turned = false;  ///< long categories are written at an angle
+  double turned = 0;  ///< the angle of long categories
 
   [[nodiscard]] bool discrete() const;
   /// Returns the width of a category.
@@ -56,6 +66,7 @@ struct PlotView {
 constexpr double kTextSize = 8;
 constexpr double kTitleSize = 10;
 constexpr double kTextHeight = 11;
+constexpr double kMarkSize = 7;
 
 PlotView view_of(const Chart& chart, const Look& look, const Font& font);
 /// Returns the colour of a page's variable in light colours: "series-0", "soft".

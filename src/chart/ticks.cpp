@@ -46,11 +46,14 @@ std::string grouped(double value, int digits) {
   return value < 0 && !zero ? "−" + text : text;
 }
 
+/// A quarter more ticks than asked for are better than half as many.
+constexpr double kSomeMore = 1.25;
+
 double nice_step(double range, int count) {
   const double raw = range / std::max(count, 1);
   const double power = std::pow(10, std::floor(std::log10(raw)));
   for (const double step : {1.0, 2.0, 2.5, 5.0}) {
-    if (raw <= step * power * 1.0001) return step * power;
+    if (raw <= step * power * kSomeMore) return step * power;
   }
   return 10 * power;
 }
@@ -79,13 +82,13 @@ std::string value_text(double value, std::string_view unit) {
   return text + suffix;
 }
 
-std::vector<Tick> linear_ticks(double low, double high, int count, std::string_view unit) {
+std::vector<Tick> linear_ticks(double low, double high, int count, std::string_view unit, bool whole) {
   const auto [factor, suffix] = unit_scale(unit, std::max(std::fabs(low), std::fabs(high)));
   const double from = low * factor;
   const double to = high * factor;
   std::vector<Tick> ticks;
   if (are_same(from, to) || !(to > from) || !std::isfinite(to - from)) return ticks;
-  const double step = nice_step(to - from, count);
+  const double step = std::max(nice_step(to - from, count), whole && factor == 1 ? 1.0 : 0.0);
   int digits = 0;
   while (digits < 8 && std::fabs(std::round(step * std::pow(10, digits)) - step * std::pow(10, digits)) > 1e-6)
     ++digits;

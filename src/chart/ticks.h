@@ -19,8 +19,8 @@ bool are_same(double a, double b);
 /// "1.42 s", "91.8 %", "12,345", "3.1 MB/s"; the unit is Axis::unit.
 std::string value_text(double value, std::string_view unit);
 
-/// Returns about `count` ticks at round values within the range.
-std::vector<Tick> linear_ticks(double low, double high, int count, std::string_view unit);
+/// Returns about `count` ticks at round values within the range. `whole`: numbers between whole ones mean nothing.
+std::vector<Tick> linear_ticks(double low, double high, int count, std::string_view unit, bool whole = false);
 std::vector<Tick> log_ticks(double low, double high, int count, std::string_view unit);
 
 /// Places values between two positions.

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <regex>
+#include <set>
 
 #include "chart/canvas.h"
 #include "chart/ticks.h"
@@ -40,7 +41,9 @@ std::vector<std::string> texts(const std::vector<Tick>& ticks) {
 TEST(Ticks, AreRoundAndCarryTheirUnit) {
   EXPECT_EQ(texts(linear_ticks(0, 1, 5, "share")),
             (std::vector<std::string>{"0 %", "20 %", "40 %", "60 %", "80 %", "100 %"}));
-  EXPECT_EQ(texts(linear_ticks(0, 12000, 4, "")), (std::vector<std::string>{"0", "5,000", "10,000"}));
+  EXPECT_EQ(texts(linear_ticks(0, 12000, 4, "")), (std::vector<std::string>{"0", "2,500", "5,000", "7,500", "10,000"}));
+  EXPECT_EQ(texts(linear_ticks(0, 2, 5, "", true)), (std::vector<std::string>{"0", "1", "2"}))
+      << "there is no half step";
   EXPECT_EQ(texts(linear_ticks(0, 0.004, 2, "s")), (std::vector<std::string>{"0 ms", "2 ms", "4 ms"}));
   EXPECT_EQ(texts(log_ticks(1, 1000, 4, "")), (std::vector<std::string>{"1", "10", "100", "1,000"}));
   EXPECT_TRUE(linear_ticks(1, 1, 5, "").empty());
@@ -87,7 +90,7 @@ TEST(Drawing, ValuesThatDifferByRoundingHaveARoundAxis) {
   chart.series = {{.name = "up", .x = {1, 2}, .y = {0.3, std::nextafter(0.3, 1)}}};
   EXPECT_THAT(drawn_as_svg(chart, {}), HasSubstr(">0.30<"));
   chart.series = {{.name = "down", .x = {1, 2}, .y = {-1, -1}}};
-  EXPECT_THAT(drawn_as_svg(chart, {}), HasSubstr(">−1.000<")) << "a flat negative line has an axis, too";
+  EXPECT_THAT(drawn_as_svg(chart, {}), HasSubstr(">−1.00<")) << "a flat negative line has an axis, too";
 }
 
 TEST(Drawing, EveryKindDrawsItsData) {
@@ -117,6 +120,30 @@ TEST(Drawing, EveryKindDrawsItsData) {
   EXPECT_THAT(drawn_as_svg(timeline, {}), HasSubstr("kill worker:0"));
   EXPECT_THAT(drawn_as_svg(timeline, {}), Not(HasSubstr("serves"))) << "no span has this name";
   EXPECT_THAT(drawn_as_svg(Chart{}, {}), HasSubstr("</svg>")) << "a chart without data";
+}
+
+TEST(Drawing, NamesOfMarksStandOnLevels) {
+  Chart chart = line_chart();
+  chart.marks = {{1, "cut node2"}, {1.01, "kill worker:1"}, {1.02, "node2 is back"}};
+  const std::string svg = drawn_as_svg(chart, {});
+  std::set<std::string> heights;
+  for (const Mark& mark : chart.marks) {
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(svg, found, std::regex("y=\"([0-9.]+)\"[^>]*>" + mark.label + "<"))) << svg;
+    heights.insert(found[1]);
+  }
+  EXPECT_EQ(heights.size(), 3U) << "one lies over another";
+}
+
+TEST(Drawing, ManyCategoriesAreUprightAndLeftOutRatherThanOverEachOther) {
+  Chart bars = line_chart();
+  bars.kind = Kind::bar;
+  bars.x.categories.clear();
+  for (int i = 0; i < 20; ++i) bars.x.categories.push_back(fmt::format("a rather long case {}", i));
+  EXPECT_THAT(drawn_as_svg(bars, {.width_mm = 150}), HasSubstr("rotate(-35 "));
+  const std::string narrow = drawn_as_svg(bars, {.width_mm = 60});
+  EXPECT_THAT(narrow, AllOf(HasSubstr("rotate(-90 "), HasSubstr(">a rather long case 0<")));
+  EXPECT_THAT(narrow, Not(HasSubstr(">a rather long case 1<")));
 }
 
 TEST(Drawing, RefusesWidthsAndFontsThatItCannotUse) {

@@ -7,12 +7,20 @@ const lockstepChart = (() => {
   const {known, valueText, scale, extent, roomy, smoothed} = lockstepScale;
   const {Pointing, isDiscrete, categories} = lockstepPointing;
   const draw = lockstepDraw;
-  const kMarkLevels = 2;
+  const kMarkLevels = 4;
   const kLongestCategory = 32;
-  const kBetween = 16;  // categories closer than this are written at an angle
+  const kBetween = 12;  // categories closer than this are written at an angle
   let made = 0;
 
-  const textRoom = (text) => text.length * 6.7;
+  const kTurns = [[35, 20], [90, 12]];  // angles of long categories, and how far apart they must then be
+  const kMarkLetter = 6.2;
+
+  // Returns the width of a text of 12 pixels in the font of an element.
+  const pen = html("canvas").getContext("2d");
+  function textRoom(text, element) {
+    pen.font = `12px ${getComputedStyle(element).fontFamily}`;
+    return pen.measureText(text).width * 1.03 + 1;
+  }
   // Cuts the ends of intervals that go further beyond the curves than half of what the curves themselves reach: intervals
   // of few repeats would make them flat.
   function within([low, high], bands, log) {
@@ -207,8 +215,8 @@ const lockstepChart = (() => {
       return roomy(extent(values, axis.log), {log: axis.log, zero, most});
     }
 
-    ticks(axis, domain, count) {
-      return (axis.log ? lockstepScale.logTicks : lockstepScale.linearTicks)(domain[0], domain[1], count, axis.unit);
+    ticks(axis, domain, count, whole = false) {
+      return (axis.log ? lockstepScale.logTicks : lockstepScale.linearTicks)(domain[0], domain[1], count, axis.unit, whole);
     }
 
     xValues() {
@@ -230,17 +238,18 @@ const lockstepChart = (() => {
       const xDomain = this.xDomain();
       const timeline = spec.kind === "timeline";
       const plotHeight = timeline ? Math.max(60, spec.rows.length * 34) : Math.max(190, Math.min(320, width * 0.44));
-      const count = Math.max(3, Math.floor(plotHeight / 34));
+      const count = Math.max(6, Math.floor(plotHeight / 34));
       view.yTicks = timeline ? [] : this.ticks(spec.y, view.yDomain = this.yDomain(first, spec.y, xDomain), count);
       view.y2Ticks = view.second ? this.ticks(spec.y2, view.y2Domain = this.yDomain(second, spec.y2, xDomain), count) : [];
       const rows = timeline ? spec.rows.map((row) => ({text: shorten(row, 22)})) : [];
-      const room = (list) => list.reduce((most, tick) => Math.max(most, textRoom(tick.text)), 0);
+      const room = (list) => list.reduce((most, tick) => Math.max(most, this.textRoom(tick.text)), 0);
       view.left = Math.max(24, room(timeline ? rows : view.yTicks) + 12, this.turnedRoom(width));
       view.right = view.second ? room(view.y2Ticks) + 14 : 16;
-      view.top = ((spec.y.label && !timeline) || view.second ? 26 : 10) + (spec.marks.length ? kMarkLevels * 13 : 0);
       view.w = width - view.left - view.right;
       view.slot = view.w / Math.max(1, categories(spec).length);
       this.placeX(view, xDomain);
+      this.placeMarks(view);
+      view.top = ((spec.y.label && !timeline) || view.second ? 26 : 10) + view.markLevels * 13;
       view.bottom = view.tickRoom + (spec.x.label ? 22 : 4);
       view.h = plotHeight;
       view.height = view.top + view.h + view.bottom;
@@ -258,8 +267,29 @@ const lockstepChart = (() => {
     turnedRoom(width) {
       const names = categories(this.spec);
       if (!names.length) return 0;
-      const first = textRoom(shorten(names[0], kLongestCategory)), slot = (width - 60) / names.length;
-      return first > slot - kBetween ? first * 0.84 - slot / 2 : 0;
+      const first = this.textRoom(shorten(names[0], kLongestCategory)), slot = (width - 60) / names.length;
+      return slot >= kTurns[0][1] && first > slot - kBetween ? first * 0.84 - slot / 2 + 4 : 0;
+    }
+
+    textRoom(text) { return textRoom(text, this.frame); }
+
+    // Places the names of marks on levels, so that none lies over another. A name without a place is left out.
+    placeMarks(view) {
+      const ends = [];
+      view.marks = [];
+      for (const mark of this.spec.marks) {
+        const x = view.sx(mark.x);
+        if (!known(mark.x) || x < view.left - 1 || x > view.left + view.w + 1) continue;
+        const text = shorten(mark.label, 32), room = text.length * kMarkLetter + 8;
+        const leftwards = x + room > view.width;
+        const [from, to] = leftwards ? [x - room, x] : [x, x + room];
+        let level = 0;
+        while (level < kMarkLevels && ends[level] > from) ++level;
+        const named = level < kMarkLevels && from >= 0;
+        if (named) ends[level] = to;
+        view.marks.push({x, level: named ? level : 0, text: named ? text : "", leftwards});
+      }
+      view.markLevels = ends.length;
     }
 
     placeX(view, domain) {
@@ -267,18 +297,21 @@ const lockstepChart = (() => {
       const names = categories(spec);
       view.sx = scale(domain, [view.left, view.left + view.w], !isDiscrete(spec) && spec.x.log);
       view.tickRoom = 22;
-      view.turned = false;
+      view.turned = 0;
       if (names.length) {
         view.xTicks = names.map((text, value) => ({value, text: shorten(text, kLongestCategory)}));
-        const longest = Math.max(...view.xTicks.map((tick) => textRoom(tick.text)));
-        view.turned = longest > view.slot - kBetween;
-        if (view.turned) view.tickRoom = longest * 0.5 + 22;
+        const longest = Math.max(...view.xTicks.map((tick) => this.textRoom(tick.text)));
+        if (longest <= view.slot - kBetween) return;
+        view.turned = (kTurns.find(([, apart]) => view.slot >= apart) || kTurns.at(-1))[0];
+        const every = Math.ceil(kTurns.at(-1)[1] / view.slot);  // upright, and still too many: some are left out
+        view.xTicks = view.xTicks.filter((_, i) => i % every === 0);
+        view.tickRoom = view.turned === 90 ? longest + 18 : longest * 0.58 + 22;
         return;
       }
       const values = this.xValues().filter((value) => value >= domain[0] && value <= domain[1]);
       view.xTicks = spec.x.at_values && values.length > 0 && values.length <= 10
         ? lockstepScale.valueTicks(values, spec.x.unit, view.sx, view.width)
-        : this.ticks(spec.x, domain, Math.max(3, Math.floor(view.w / 72)));
+        : this.ticks(spec.x, domain, Math.max(3, Math.floor(view.w / 72)), values.every(Number.isInteger));
     }
 
     // ---- drawing
@@ -346,10 +379,11 @@ const lockstepChart = (() => {
       for (const tick of view.xTicks) {
         const x = view.sx(tick.value);
         if (!view.turned) {
-          text(x, bottom + 18, "middle", tick.text, "tick");
+          const half = this.textRoom(tick.text) / 2;  // the last number may reach beyond the plot, but not out of the drawing
+          text(Math.max(half, Math.min(view.width - half, x)), bottom + 18, "middle", tick.text, "tick");
           continue;
         }
-        group.append(svg("text", {class: "tick", "text-anchor": "end", transform: `translate(${(x + 4).toFixed(1)} ${bottom + 14}) rotate(-35)`}, tick.text));
+        group.append(svg("text", {class: "tick", "text-anchor": "end", transform: `translate(${(x + 4).toFixed(1)} ${bottom + (view.turned === 90 ? 8 : 14)}) rotate(-${view.turned})`}, tick.text));
       }
       if (spec.kind !== "timeline" && spec.y.label) text(2, 13, "start", spec.y.label, "label");
       if (view.second) text(view.width - 2, 13, "end", spec.y2.label, "label");
@@ -359,15 +393,10 @@ const lockstepChart = (() => {
 
     marks(view) {
       const group = svg("g", {class: "marks"});
-      let last = -Infinity, level = 0;
-      for (const mark of this.spec.marks) {
-        const x = view.sx(mark.x);
-        if (!known(mark.x) || x < view.left - 1 || x > view.left + view.w + 1) continue;
-        level = x - last < 150 ? (level + 1) % kMarkLevels : 0;
-        last = x;
-        const leftwards = x > view.left + view.w * 0.75;
-        group.append(svg("path", {d: `M${x.toFixed(1)} ${view.top - 4 - level * 13}V${view.top + view.h}`}),
-          svg("text", {x: (x + (leftwards ? -4 : 4)).toFixed(1), y: view.top - 4 - level * 13, "text-anchor": leftwards ? "end" : "start"}, shorten(mark.label, 32)));
+      for (const {x, level, text, leftwards} of view.marks) {
+        const y = view.top - 4 - level * 13;
+        group.append(svg("path", {d: `M${x.toFixed(1)} ${y}V${view.top + view.h}`}));
+        if (text) group.append(svg("text", {x: (x + (leftwards ? -4 : 4)).toFixed(1), y, "text-anchor": leftwards ? "end" : "start"}, text));
       }
       return group;
     }

@@ -2,6 +2,7 @@
 const lockstepScale = (() => {
   "use strict";
   const kPrefixes = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  const kSomeMore = 1.25;  // a quarter more ticks than asked for are better than half as many
   const known = (value) => typeof value === "number" && Number.isFinite(value);
 
   // Whether numbers differ by rounding at most: ticks between them would have no end.
@@ -59,14 +60,15 @@ const lockstepScale = (() => {
   function niceStep(range, count) {
     const raw = range / Math.max(count, 1);
     const power = 10 ** Math.floor(Math.log10(raw));
-    return power * ([1, 2, 2.5, 5].find((step) => raw <= step * power * 1.0001) || 10);
+    return power * ([1, 2, 2.5, 5].find((step) => raw <= step * power * kSomeMore) || 10);
   }
 
-  function linearTicks(low, high, count, unit) {
+  // `whole`: numbers between whole ones mean nothing on this axis.
+  function linearTicks(low, high, count, unit, whole = false) {
     const {factor, suffix} = unitScale(unit, Math.max(Math.abs(low), Math.abs(high)));
     const from = low * factor, to = high * factor;
     if (!(to > from) || same(from, to)) return [];
-    const step = niceStep(to - from, count);
+    const step = Math.max(niceStep(to - from, count), whole && factor === 1 ? 1 : 0);
     let digits = 0;
     while (digits < 8 && Math.abs(Math.round(step * 10 ** digits) - step * 10 ** digits) > 1e-6) ++digits;
     const ticks = [];
