@@ -115,7 +115,7 @@ ordered_json roles_json(const records::RunRecord& run, double now) {
     ordered_json json{{"role", role.role},
                       {"node", node == nodes.end() ? role.host : node->name},
                       {"state", role_state(run, role, now)},
-                      {"step", number(latest_step(role))},
+                      {"step", number(run.roles.size() == 1 ? run.steps() : latest_step(role))},
                       {"cpu_percent", number(role.resource("cpu_percent").mean)},
                       {"memory", number(role.peak_memory())},
                       {"received", number(role.resource("wire_received").mean)},

@@ -57,7 +57,7 @@ export function compareView(place, route) {
     load();
   });
   const parts = [];
-  place.append(el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "Runs"), " / "), el("h1", {}, "Compare"), chips, missing);
+  place.append(el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "All runs")), el("h1", {}, "Compare"), chips, missing);
   if (ids.length === 0) place.append(emptyState("No runs chosen", "Tick runs in the list of runs to compare them."));
   else parts.push(el("section", {class: "tight"}, el("div", {class: "toolbar spread"}, el("h2", {}, "Curves"), pick), curves),
     el("section", {}, el("h2", {}, "Results"), results), el("section", {}, el("h2", {}, "Settings that differ"), settings));

@@ -22,8 +22,13 @@ export async function get(path) {
   throw answer.status === 404 ? new Gone(reason) : new Error(reason || `status ${answer.status}`);
 }
 
-// Returns a text of the program with the parts between backticks as code, and with the page's sign for microseconds.
-export const marked = (text) => text.replace(/(\d) us\b/g, "$1 µs").split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
+// Returns a command whose words are not broken: `--resume` must not end a line after its hyphens.
+export const command = (text) => el("code", {}, text.split(" ").map((word, i) => [i > 0 ? " " : null, el("span", {class: "word"}, word)]).flat());
+
+// Returns a text of the program with flags and the parts between backticks as code, with the page's sign for
+// microseconds, and with numbers that stay with their unit.
+export const marked = (text) => text.replace(/(\d) us\b/g, "$1 µs").replace(/(\d) (%|[kMGT]?B(?:\/s)?|[mµ]?s|min|[kMGT]bit\/s)(?![\w])/g, "$1\u00a0$2")
+  .split(/(`[^`]*`|--[a-z][a-z-]*)/).map((part) => (/^(`|--[a-z])/.test(part) ? command(part.replaceAll("`", "")) : part));
 
 export const runLink = (id) => `#/run/${encodeURIComponent(id)}`;
 export const kMostCompared = 16;  // the server refuses more

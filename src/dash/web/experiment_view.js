@@ -9,7 +9,7 @@ const kStates = ["running", "failed", "planned", "done"];
 function head(experiment) {
   const all = experiment.planned + experiment.running + experiment.done + experiment.failed;
   return [
-    el("p", {class: "crumbs"}, el("a", {href: "#/experiments"}, "Experiments"), " / "),
+    el("p", {class: "crumbs"}, el("a", {href: "#/experiments"}, "All experiments")),
     el("div", {class: "title"}, el("h1", {}, experiment.title || experiment.name), badge(stateOf(experiment)), reportLink(experiment)),
     el("p", {class: "soft"}, [`${experiment.name}${experiment.scale ? `, ${experiment.scale}` : ""}`,
       `${experiment.done} of ${all} runs done`, experiment.host, experiment.processor].filter((part) => part).join(" · ")),

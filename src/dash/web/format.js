@@ -13,7 +13,12 @@ export const number = (value) => known(value) ? significant(value) : nothing;
 export const share = (value) => known(value) ? `${(value * 100).toFixed(2)} %` : nothing;
 export const roughShare = (value) => known(value) ? `${significant(value * 100)} %` : nothing;
 export const percent = (value) => known(value) ? `${Math.round(value)} %` : nothing;
-export const loss = (value) => known(value) ? (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(2) : value.toFixed(4)) : nothing;
+export function loss(value) {
+  if (!known(value)) return nothing;
+  const size = Math.abs(value);
+  if (size >= 1e7 || (size > 0 && size < 0.001)) return value.toExponential(2);
+  return size >= 1000 ? digits(value, 0) : value.toFixed(4);
+}
 
 export function seconds(value) {
   if (!known(value)) return nothing;

@@ -1,5 +1,5 @@
 // One run: its figures, curves, phases, what limited it, its roles and settings.
-import {badge, choice, compareLink, el, get, keep, marked, notice, runBadge} from "./dom.js";
+import {badge, choice, command, compareLink, el, get, keep, marked, notice, runBadge} from "./dom.js";
 import * as format from "./format.js";
 import {LiveCharts} from "./live_charts.js";
 import {progressBar} from "./columns.js";
@@ -13,7 +13,7 @@ function headline(run) {
   const parts = [`${run.model || "?"} on ${run.dataset || "?"}`, run.how, [workers, servers].filter((part) => part).join(", "),
     format.known(run.batch) ? `batch ${run.batch}` : "", format.known(run.parameters) ? `${format.rate(run.parameters)} parameters` : ""];
   return [
-    el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "Runs"), " / "),
+    el("p", {class: "crumbs"}, el("a", {href: "#/runs"}, "All runs")),
     el("div", {class: "title"}, el("h1", {}, run.name), runBadge(run),
       run.state === "running" ? progressBar(run.progress) : null,
       format.known(run.seconds_left) ? el("span", {class: "soft small number", "data-figure": "time left"}, `about ${format.seconds(run.seconds_left)} left`) : null,
@@ -26,8 +26,9 @@ function tiles({results, learning_rate}) {
   const tile = (label, value, note) => el("div", {class: "tile", "data-figure": label}, el("b", {}, value), el("span", {}, label),
     note ? el("span", {class: "faint"}, note) : null);
   const best = format.known(results.best_accuracy) && results.best_accuracy !== results.accuracy ? `best ${format.share(results.best_accuracy)}` : "";
+  const unlabelled = !format.known(results.accuracy) && format.known(results.loss);  // an autoencoder has no accuracy
   return el("div", {class: "tiles"},
-    tile("accuracy on test data", format.share(results.accuracy), best), tile("loss on test data", format.loss(results.loss)),
+    unlabelled ? null : tile("accuracy on test data", format.share(results.accuracy), best), tile("loss on test data", format.loss(results.loss)),
     tile("training loss", format.loss(results.train_loss), format.known(learning_rate) ? `learning rate ${format.number(learning_rate)}` : ""), tile("time", format.seconds(results.seconds)),
     tile("steps", format.count(results.steps), format.known(results.epoch) ? `epoch ${format.count(results.epoch)}` : ""),
     tile("examples/s", format.rate(results.examples_per_second), format.known(results.seconds_per_step) ? `${format.seconds(results.seconds_per_step)} a step` : ""));
@@ -69,7 +70,6 @@ function settings(list) {
 
 // Tells how to resume a run that ended before its plan. A run of the lab is made again by its experiment.
 function goOn({folder, experiment, checkpoint}) {
-  const command = (text) => el("code", {}, text);
   if (experiment) return [command("lockstep lab run"), ` with the file of ${experiment} repeats it.`];
   const quoted = /^[\w./=~+-]+$/.test(folder) && !folder.startsWith("-") ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
   return checkpoint ? [command(`lockstep train --resume ${quoted}`), " resumes it from its newest checkpoint."] : ["It has no checkpoint to resume from."];

@@ -74,7 +74,7 @@ export function runsView(place, route) {
       tools.hidden = all === 0;
       keep(none, {empty: all === 0, folder, problem, hidden: shown.length === 0}, (value) => value.empty
         ? emptyState("No runs yet", `No run is in ${value.folder} yet. This command starts one; the page shows it while it trains.`, "lockstep train lenet")
-        : value.problem ? notice("warn", value.problem)
+        : value.problem ? notice("warn", value.problem.charAt(0).toUpperCase() + value.problem.slice(1))
           : value.hidden ? emptyState("No run matches the filter", "Remove a word, or choose all states.") : null);
     }
     table.update(shown);
