@@ -82,6 +82,13 @@ std::string table_html(const Plan& plan) {
   return html + "</tbody></table></div></div>";
 }
 
+/// Escapes a sentence whose percentages do not end a line before their sign.
+std::string sentence_html(const std::string& text) {
+  std::string html = escape_html(text);
+  for (size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) html.replace(at, 1, "\u00A0");
+  return html;
+}
+
 std::string words_html(const Plan& plan) {
   std::string html = "<div class=\"card words\">";
   const auto line = [&](const char* what, const std::optional<size_t>& place) {
@@ -89,12 +96,12 @@ std::string words_html(const Plan& plan) {
     const Row& row = plan.rows[*place];
     html += fmt::format("<p><b>{}</b>: {} node{}, {}, batch {:.0f}: {} examples/s, limited by {}.</p>", what, row.nodes,
                         row.nodes == 1 ? "" : "s", escape_html(way_text(row)), row.batch,
-                        records::count_text(row.examples.value), escape_html(row.limit));
+                        records::count_text(row.examples.value), sentence_html(row.limit));
   };
   line("Fastest", plan.fastest);
   line("Cheapest", plan.cheapest);
   line("Knee", plan.knee);
-  for (const std::string& note : plan.notes) html += "<p class=\"small soft\">" + escape_html(note) + "</p>";
+  for (const std::string& note : plan.notes) html += "<p class=\"small soft\">" + sentence_html(note) + "</p>";
   return html + "</div>";
 }
 

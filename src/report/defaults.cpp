@@ -4,6 +4,7 @@
 #include <array>
 
 #include "records/statistics.h"
+#include "report/figures.h"
 #include "report/observations.h"
 
 namespace lockstep::report {
@@ -42,7 +43,7 @@ lab::PlotSpec plot(const std::string& group, const std::string& title, lab::Plot
                    std::vector<std::string> y) {
   lab::PlotSpec spec;
   spec.name = title;
-  spec.title = title;
+  spec.title = capital(title);
   spec.kind = kind;
   spec.filter.groups = {group};
   spec.x = x;

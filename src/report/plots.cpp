@@ -124,13 +124,23 @@ std::string listed(const std::vector<std::string>& titles) {
   return text;
 }
 
+/// Begins a title in lower case, unless with an abbreviation: "CPU of the node".
+std::string within_sentence(std::string title) {
+  const auto is_upper = [&](size_t place) {
+    return place < title.size() && title[place] >= 'A' && title[place] <= 'Z';
+  };
+  if (is_upper(0) && !is_upper(1)) title[0] = static_cast<char>(title[0] - 'A' + 'a');
+  return title;
+}
+
 std::string what_it_shows(const lab::PlotSpec& spec) {
   std::vector<std::string> titles;
   for (const auto* fields : {&spec.y, &spec.y2}) {
     for (const std::string& field : *fields) {
-      titles.push_back(spec.kind == PlotKind::curves  ? chart::curve_axis(field).label
-                       : spec.kind == PlotKind::usage ? chart::column_text(field).title
-                                                      : field_title(field));
+      const std::string each = spec.kind == PlotKind::curves  ? chart::curve_axis(field).label
+                               : spec.kind == PlotKind::usage ? chart::column_text(field).title
+                                                              : field_title(field);
+      titles.push_back(titles.empty() ? each : within_sentence(each));
     }
   }
   switch (spec.kind) {
@@ -168,11 +178,16 @@ std::string facet_name(const Material& material, const Fields& fields, Key key) 
   return describe(fields, key);
 }
 
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
 /// Returns whether the plot's title already names this chart and no other.
 bool names_alone(std::string title, const std::vector<chart::Chart>& charts, size_t begin, const std::string& name) {
-  std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::tolower(c); });
+  title = lower(title);
   for (size_t i = begin; i < charts.size(); ++i) {
-    const bool named = title.find(charts[i].title) != std::string::npos;
+    const bool named = title.find(lower(charts[i].title)) != std::string::npos;
     if (named != (charts[i].title == name)) return false;
   }
   return true;
@@ -183,9 +198,11 @@ void name_charts(const lab::PlotSpec& spec, const std::string& title, const std:
   const std::vector<chart::Chart> unnamed = plot.charts;
   for (size_t i = begin; i < plot.charts.size(); ++i) {
     chart::Chart& chart = plot.charts[i];
-    std::string name = title;
+    // A plot without a title of its own is named by all its charts: each of several has its own name alone.
+    const bool alone = spec.title.empty() && plot.charts.size() > begin + 1 && !chart.title.empty();
+    std::string name = alone ? capital(chart.title) : title;
     if (!facet.empty()) name += ": " + facet;
-    if (!chart.title.empty() && !names_alone(title, unnamed, begin, chart.title))
+    if (!alone && !chart.title.empty() && !names_alone(title, unnamed, begin, chart.title))
       name += (facet.empty() ? ": " : ", ") + chart.title;
     chart.title = name;
     chart.id = fmt::format("{}-{}", id, i + 1);
