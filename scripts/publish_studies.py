@@ -4,8 +4,10 @@
 
   scripts/publish_studies.py [--lab-dir lab] [--program build/release/lockstep] [--scale paper] [--commit COMMIT] [NAME ...]
   scripts/publish_studies.py --from FOLDER --commit COMMIT [NAME ...]
+  scripts/publish_studies.py --look REPORT.html
 
 Without names: all experiments that docs/studies.md has a place for and the lab has results of. Needs git, for the commit.
+With --look, only gives all published reports the style and the scripts of a report that the present program wrote.
 With --from, results from another machine: NAME.html (of `lockstep lab report`) and NAME.json (of `lockstep lab export --to json`).
 """
 import argparse
@@ -102,6 +104,22 @@ def without_places(html):
     return re.sub(r"(lockstep lab run [^<\n]*?) --lab-dir \S+", r"\1", html)
 
 
+def give_look(source):
+    """Gives the published reports the style and the scripts of another report; their figures stay."""
+    parts = [re.compile(r"(?<=<style>\n).*?(?=</style>)", re.S), re.compile(r"(?<=<script>\n).*?(?=</script>)", re.S)]
+    fresh = [part.search(source.read_text()) for part in parts]
+    if not all(fresh):
+        sys.exit(f"{source}: no report")
+    for report in sorted((ROOT / "docs/reports").glob("*.html")):
+        html = report.read_text()
+        for part, found in zip(parts, fresh):
+            html, count = part.subn(lambda _: found[0], html)
+            if count != 1:
+                sys.exit(f"{report}: {count} places for its style or scripts")
+        report.write_text(html)
+        print(f"{report.relative_to(ROOT)}: {len(html) / 1e6:.2f} MB")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab-dir", default="lab")
@@ -109,8 +127,11 @@ def main():
     parser.add_argument("--scale", default="paper")
     parser.add_argument("--commit", help="commit of the program that made the runs; default: the present one")
     parser.add_argument("--from", dest="folder", type=pathlib.Path, help="folder with NAME.html and NAME.json of another machine")
+    parser.add_argument("--look", type=pathlib.Path, help="report whose style and scripts the published ones get")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    if options.look:
+        return give_look(options.look)
     if options.folder and not options.commit:
         sys.exit("--from needs --commit: results do not tell the commit of the program that made them")
     page = ROOT / "docs/studies.md"

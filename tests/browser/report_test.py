@@ -13,6 +13,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+import looks
 import page
 from selenium.webdriver.common.keys import Keys
 
@@ -285,13 +286,14 @@ class ReportTest(unittest.TestCase):
         self.assertLess(brightness("body"), 150)
         self.browser.script("localStorage.clear()")
 
-    def test_a_phone_needs_no_sideways_scrolling(self):
-        self.browser.width(page.PHONE, 844, mobile=True)
-        self.browser.open(FILE.as_uri())
-        self.assertLessEqual(self.browser.overflow(), 0)
-        for plot in self.browser.all("svg.plot"):
-            self.assertLessEqual(plot.rect["x"] + plot.rect["width"], page.PHONE)
-        self.screenshot("phone")
+    def test_it_looks_right_in_all_widths_and_modes(self):
+        self.assertEqual(looks.all_faults(self.browser, FILE.as_uri()), [])
+
+    def test_a_plan_looks_right_in_all_widths_and_modes(self):
+        plan = FILE.with_name("plan.html")
+        subprocess.run([LOCKSTEP, "plan", FILE.with_name("single-3"), "--nodes", "1,2,4,8", "--rate", "1gbit,10gbit", "--out", plan],
+                       check=True, capture_output=True)
+        self.assertEqual(looks.all_faults(self.browser, plan.as_uri()), [])
 
     def test_charts_follow_the_width_of_the_window(self):
         before = self.plot("plot-accuracy-1").get_dom_attribute("viewBox")

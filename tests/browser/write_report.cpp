@@ -75,6 +75,7 @@ report:
     - {name: speed-up, title: Scaling, kind: speed_up, group: nodes, x: nodes, series: by}
     - {name: phases, title: Where the time of a step goes, kind: phases, group: nodes, series: label}
     - {name: each worker, title: Loss of each worker, kind: curves, group: nodes, where: {nodes: 3, by: sync ps}, x: step, y: train_loss, per: worker}
+    - {name: many, title: Where the time of each run goes, kind: phases, group: nodes, series: [label, repeat]}
     - {name: cpu, title: CPU over time, kind: usage, group: nodes, where: {nodes: [1, 2], by: [one process, sync ps]}, y: cpu_percent, facets: label}
     - {name: timeline, title: Workers over time, kind: timeline, group: nodes, where: {nodes: 2, by: sync ps}}
     - {name: nothing, title: Of runs whose folder is gone, kind: curves, group: batch, x: epoch, y: loss}
