@@ -37,6 +37,10 @@ for (const {element, box} of written) {
     break;
   }
 }
+for (const table of document.querySelectorAll(":not(.all-columns) > .scroll > table.list")) {
+  const beyond = table.parentElement.scrollWidth - table.parentElement.clientWidth;
+  if (beyond > 0) faults.add(`the table of ${table.querySelectorAll("tbody tr").length} rows is ${beyond} pixels wider than its place`);
+}
 for (const badge of document.querySelectorAll("td .badge, td .tag, td button")) {
   const around = badge.closest("td").getBoundingClientRect(), box = badge.getBoundingClientRect();
   if (visible(badge) && (box.right > around.right + kTolerance || box.left < around.left - kTolerance)) faults.add(`${name(badge)} runs out of its cell`);
