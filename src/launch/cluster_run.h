@@ -32,7 +32,7 @@ struct ClusterRun {
 struct ClusterEnd {
   int code = 0;  ///< exit code of the program
   std::string run_dir;
-  std::string uncollected;  ///< a line about files that were not collected; empty if all were
+  std::string uncollected;        ///< a line about files that were not collected; empty if all were
   bool already_finished = false;  ///< the resumed run had nothing left to train; no role was started
 };
 
