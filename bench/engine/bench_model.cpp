@@ -66,11 +66,26 @@ BenchModel::BenchModel(const BenchOptions& options)
   exchange_.divide_updates(programs_.for_batch(options.batch).gradient_shares());
 }
 
-float BenchModel::step(const float* images, const int32_t* labels, int64_t count) {
+program::Program& BenchModel::begin(const float* images, const int32_t* labels, int64_t count) {
   program::Program& program = programs_.for_batch(count);
   program.bind_input(0, images);
   if (programs_.traits().labels) program.bind_input(1, labels);
   exchange_.begin({steps_, static_cast<uint64_t>(count)});
+  return program;
+}
+
+double BenchModel::step_observed(program::Program::Observer observe) {
+  program::Program& program = begin(images_.data(), labels_.data(), options_.batch);
+  program.run_observed(
+      {1, steps_, 0}, [&](program::ParameterRange range) { exchange_.ready(range, {}); }, observe);
+  const exchange::StepInfo info = exchange_.finish({}).value();
+  steps_ = info.step;
+  programs_.parameters_changed();
+  return info.spent.optimizer;
+}
+
+float BenchModel::step(const float* images, const int32_t* labels, int64_t count) {
+  program::Program& program = begin(images, labels, count);
   program.run({1, steps_, 0}, [&](program::ParameterRange range) { exchange_.ready(range, {}); });
   steps_ = exchange_.finish({}).value().step;
   programs_.parameters_changed();

@@ -36,6 +36,8 @@ class BenchModel {
   float step(const float* images, const int32_t* labels, int64_t count);
   /// Runs one step on the built-in batch.
   float step() { return step(images_.data(), labels_.data(), options_.batch); }
+  /// Does the same and reports when each kernel ran; returns the seconds that the update of the parameters took.
+  double step_observed(program::Program::Observer observe);
 
   [[nodiscard]] std::span<float> images() { return images_; }
   [[nodiscard]] std::span<const int32_t> labels() const { return labels_; }
@@ -44,6 +46,9 @@ class BenchModel {
   [[nodiscard]] exchange::Exchange& exchange() { return exchange_; }
 
  private:
+  /// Binds the batch and begins a step.
+  program::Program& begin(const float* images, const int32_t* labels, int64_t count);
+
   BenchOptions options_;
   train::ModelSpec spec_;
   std::unique_ptr<backend::Backend> backend_;
