@@ -83,8 +83,9 @@ class Optimizer {
   /// Throws UsageError for settings out of range.
   Optimizer(const OptimizerSettings& settings, size_t count, int threads);
 
-  /// Gives each thread runs of parameters for updates of all of them; the rest goes to the threads with the least. An
-  /// unequal division is not used. Throws UsageError for runs that overlap or reach past the end.
+  /// Gives each of two threads runs of parameters for updates of all of them; the rest goes to the one with less. More
+  /// threads keep equal parts, since parts of rows share cache lines. Throws UsageError for runs that overlap or reach
+  /// past the end.
   void divide(const std::vector<base::Shares>& by_thread);
 
   /// Updates parameters [first, first + parameters.size()) of this optimizer's parameters; both spans hold just that

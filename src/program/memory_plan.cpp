@@ -20,7 +20,7 @@ struct Block {
   size_t offset = 0;
 };
 
-/// Returns true for elementwise ops, which may overwrite an input that no later node reads.
+/// Returns true for elementwise ops, which may overwrite an input of the same shape that no later node reads.
 bool may_overwrite_first_input(graph::Op op) {
   switch (op) {
     case graph::Op::relu:
@@ -35,6 +35,10 @@ bool may_overwrite_first_input(graph::Op op) {
     case graph::Op::abs:
     case graph::Op::scale:
     case graph::Op::add_scalar:
+    case graph::Op::add:
+    case graph::Op::sub:
+    case graph::Op::mul:
+    case graph::Op::div:
     case graph::Op::relu_grad:
     case graph::Op::tanh_grad:
     case graph::Op::sigmoid_grad:
@@ -139,11 +143,12 @@ class Planner {
     blocks_.push_back({bytes(id), first, at(last_use_, id), 0});
   }
 
-  /// Returns the block of the first input if this node may write over it: same size, and no later reader.
+  /// Returns the block of the first input if this node may write over it: same shape and size, and no later reader.
   int32_t block_to_take_over(graph::ValueId id) {
     const graph::Node& node = graph_.node(id);
     if (id.output != 0 || !may_overwrite_first_input(node.op)) return -1;
     const graph::ValueId input = node.inputs[0];
+    if (graph_.output(input).type.shape != graph_.output(id).type.shape) return -1;
     const int32_t block = at(block_of_, input);
     if (block < 0 || blocks_[static_cast<size_t>(block)].last != id.node || bytes(input) != bytes(id)) return -1;
     if (constants_[static_cast<size_t>(id.node)]) return -1;

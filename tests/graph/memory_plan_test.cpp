@@ -110,6 +110,16 @@ TEST(MemoryPlan, ElementwiseOpsWriteOverTheirInput) {
   EXPECT_LE(program.memory().arena_bytes, size_t{4096});
 }
 
+TEST(MemoryPlan, OpsOfTwoInputsWriteOverTheirFirst) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {1000}});
+  const Value row = g.input("row", {DType::f32, {1}});
+  const Value y = ops::mul(ops::sub(ops::add(ops::exp(x), row), x), row);
+  const auto backend = backend::make_null_backend();
+  const program::Program program(g, {y}, {}, *backend);
+  EXPECT_LE(program.memory().arena_bytes, size_t{4096});
+}
+
 TEST(MemoryPlan, GradientsLieInTheirBufferInPlainOrder) {
   const auto backend = backend::make_null_backend();
   const program::Work work = lenet_work(8, *backend);

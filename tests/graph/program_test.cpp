@@ -97,6 +97,21 @@ TEST(Program, TiesShareTheGradientOfAMaximum) {
   EXPECT_EQ(std::vector<float>(got.begin(), got.end()), (std::vector<float>{0, 0.5F, 0.5F, 0}));
 }
 
+TEST(Program, ARowThatRepeatsIsNotWrittenOver) {
+  Graph g;
+  const Value row = g.input("row", {DType::f32, {5}});
+  const Value matrix = g.input("matrix", {DType::f32, {2, 5}});
+  const auto backend = cpu(1);
+  program::Program program(g, {ops::sub(ops::neg(row), matrix)}, {}, *backend);
+  const std::vector<float> rows{1, 2, 3, 4, 5};
+  const std::vector<float> numbers{10, 20, 30, 40, 50, 60, 70, 80, 90, 100};
+  program.bind_input(0, rows.data());
+  program.bind_input(1, numbers.data());
+  program.run({});
+  const auto result = program.output(0).as<float>();
+  for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(result[i], -rows[i % 5] - numbers[i]) << i;
+}
+
 TEST(Program, EmptyTensorsAreNoProblem) {
   const auto backend = cpu(1);
   Graph g;

@@ -48,10 +48,4 @@ std::unique_ptr<Kernel> make_kernel(Body body, size_t workspace_bytes = 0, base:
 bool all_plain(const KernelRequest& request);
 bool all_alike(const KernelRequest& request);
 
-/// Returns what each thread computes of a matrix product of our own; empty for those of others.
-base::Shares product_shares(const KernelRequest& request, const CpuOptions& options);
-/// Returns what each thread computes of a matrix that a product of our own writes, or an elementwise op that follows
-/// one; empty for all other values.
-base::Shares shares_of(const graph::Graph& graph, graph::ValueId value, const CpuOptions& options);
-
 }  // namespace lockstep::backend::cpu

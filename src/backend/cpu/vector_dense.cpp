@@ -33,11 +33,6 @@ std::optional<Gemm> own_product(const KernelRequest& request) {
 
 }  // namespace
 
-base::Shares product_shares(const KernelRequest& request, const CpuOptions& options) {
-  const std::optional<Gemm> shape = own_product(request);
-  return shape && request.input(0).type.dtype == DType::f32 ? gemm_shares(*shape, options.threads) : base::Shares();
-}
-
 std::unique_ptr<Kernel> vector_gemm(const KernelRequest& request, const CpuOptions& options) {
   const std::optional<Gemm> product = own_product(request);
   if (!product) return nullptr;

@@ -79,38 +79,7 @@ bool is_row_of(const Shape& row, const Shape& whole) {
   return true;
 }
 
-/// Returns the input of the node's shape that was computed last; its elements are still in the caches.
-const graph::ValueId* latest_input(const graph::Graph& graph, const graph::Node& node) {
-  const graph::ValueId* latest = nullptr;
-  for (const graph::ValueId& input : node.inputs) {
-    if (graph.output(input).type.shape != node.outputs[0].type.shape) continue;
-    if (latest == nullptr || latest->node < input.node) latest = &input;
-  }
-  return latest;
-}
-
-/// Returns the shares of the product whose result the node works on; empty if there is none, or if it has fewer parts
-/// than the node.
-base::Shares shares_followed(const KernelRequest& request, int parts, const CpuOptions& options) {
-  const graph::ValueId* const input = latest_input(request.graph, request.node);
-  if (parts < 2 || input == nullptr || !all_plain(request)) return {};
-  base::Shares shares = shares_of(request.graph, *input, options);
-  if (static_cast<int>(shares.size()) < parts) shares.clear();
-  return shares;
-}
-
 }  // namespace
-
-base::Shares shares_of(const graph::Graph& graph, graph::ValueId value, const CpuOptions& options) {
-  for (;;) {
-    const graph::Node& node = graph.node(value);
-    if (value.output != 0) return {};
-    if (node.op == Op::matmul) return product_shares({graph, node}, options);
-    const graph::ValueId* const input = latest_input(graph, node);
-    if (input == nullptr || (!unary_fn(node.op) && !binary_fn(node.op))) return {};
-    value = *input;
-  }
-}
 
 std::unique_ptr<Kernel> vector_fill(const KernelRequest& request, const CpuOptions& options) {
   const float value = request.node.as<graph::ScalarAttrs>().value;
@@ -125,14 +94,9 @@ std::unique_ptr<Kernel> vector_unary(const KernelRequest& request, const CpuOpti
   const auto* scalar = std::get_if<graph::ScalarAttrs>(&request.node.attrs);
   const float alpha = scalar == nullptr ? 0.0F : scalar->value;
   const int64_t count = graph::stored_elements(request.out_shape(), request.output().layout);
-  const int threads = options.threads;
-  const base::Shares shares = shares_followed(request, unary_parts(*fn, count, threads), options);
-  if (!shares.empty()) {
-    return make_kernel(
-        [=, f = *fn](const Binding& m, const StepContext&) { unary(f, m.in(0), m.out(), shares, alpha, threads); });
-  }
-  return make_kernel(
-      [=, f = *fn](const Binding& m, const StepContext&) { unary(f, m.in(0), m.out(), count, alpha, threads); });
+  return make_kernel([=, f = *fn, threads = options.threads](const Binding& m, const StepContext&) {
+    unary(f, m.in(0), m.out(), count, alpha, threads);
+  });
 }
 
 std::unique_ptr<Kernel> vector_binary(const KernelRequest& request, const CpuOptions& options) {
@@ -142,12 +106,6 @@ std::unique_ptr<Kernel> vector_binary(const KernelRequest& request, const CpuOpt
   const Shape& shape = request.out_shape();
   const int64_t count = graph::stored_elements(shape, request.output().layout);
   if (all_alike(request)) {
-    const base::Shares shares = shares_followed(request, binary_parts(*fn, count, threads), options);
-    if (!shares.empty()) {
-      return make_kernel([=, f = *fn](const Binding& m, const StepContext&) {
-        binary(f, m.in(0), m.in(1), m.out(), shares, threads);
-      });
-    }
     return make_kernel(
         [=, f = *fn](const Binding& m, const StepContext&) { binary(f, m.in(0), m.in(1), m.out(), count, threads); });
   }

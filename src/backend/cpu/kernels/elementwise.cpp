@@ -181,14 +181,6 @@ void for_range(int64_t count, int64_t per_thread, int threads, base::FunctionRef
   });
 }
 
-/// Calls body(begin, size) for each run of each thread's share.
-void for_shares(const base::Shares& shares, int threads, base::FunctionRef<void(int64_t, int64_t)> body) {
-  base::parallel({static_cast<int>(shares.size()), threads}, [&](int thread, int) {
-    const base::Runs& mine = shares[static_cast<size_t>(thread)];
-    for (int64_t i = 0; i < mine.count; ++i) body(mine.first + i * mine.stride, mine.length);
-  });
-}
-
 void for_rows(int64_t rows, int64_t count, int64_t per_thread, int threads, base::FunctionRef<void(int64_t)> body) {
   base::parallel(base::split_for(rows * count, per_thread, threads), [&](int thread, int parts) {
     const base::Range mine = base::share(rows, thread, parts);
@@ -201,22 +193,6 @@ void for_rows(int64_t rows, int64_t count, int64_t per_thread, int threads, base
 void unary(UnaryFn fn, const float* src, float* dst, int64_t count, float alpha, int threads) {
   for_range(count, grain(fn), threads, [&](int64_t at, int64_t size) {
     HWY_DYNAMIC_DISPATCH(unary_share)(fn, src + at, dst + at, size, alpha);
-  });
-}
-
-void unary(UnaryFn fn, const float* src, float* dst, const base::Shares& shares, float alpha, int threads) {
-  for_shares(shares, threads, [&](int64_t at, int64_t size) {
-    HWY_DYNAMIC_DISPATCH(unary_share)(fn, src + at, dst + at, size, alpha);
-  });
-}
-
-int unary_parts(UnaryFn fn, int64_t count, int threads) { return base::split_for(count, grain(fn), threads).parts; }
-
-int binary_parts(BinaryFn fn, int64_t count, int threads) { return base::split_for(count, grain(fn), threads).parts; }
-
-void binary(BinaryFn fn, const float* a, const float* b, float* dst, const base::Shares& shares, int threads) {
-  for_shares(shares, threads, [&](int64_t at, int64_t size) {
-    HWY_DYNAMIC_DISPATCH(binary_share)(fn, a + at, b + at, dst + at, size);
   });
 }
 

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "base/shares.h"
-
 namespace lockstep::backend::cpu {
 
 /// scale: alpha * x; add_scalar: x + alpha.
@@ -14,16 +12,9 @@ enum class UnaryFn { relu, tanh, sigmoid, softplus, exp, log, sqrt, square, neg,
 enum class BinaryFn { add, sub, mul, div, max, min, relu_grad, tanh_grad, sigmoid_grad, softplus_grad, abs_grad };
 
 void unary(UnaryFn fn, const float* src, float* dst, int64_t count, float alpha, int threads);
-/// The same with the elements that each thread works on.
-void unary(UnaryFn fn, const float* src, float* dst, const base::Shares& shares, float alpha, int threads);
 
 /// dst[i] = fn(a[i], b[i]).
 void binary(BinaryFn fn, const float* a, const float* b, float* dst, int64_t count, int threads);
-void binary(BinaryFn fn, const float* a, const float* b, float* dst, const base::Shares& shares, int threads);
-
-/// Returns the parts of a loop over that many elements.
-int unary_parts(UnaryFn fn, int64_t count, int threads);
-int binary_parts(BinaryFn fn, int64_t count, int threads);
 
 /// dst[i] = fn(a[i], b) and dst[i] = fn(a, b[i]).
 void binary_scalar_right(BinaryFn fn, const float* a, float b, float* dst, int64_t count, int threads);
