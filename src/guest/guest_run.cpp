@@ -179,7 +179,8 @@ void GuestRun::plan_faults() {
   faults_->signal_by([this](const std::string& role, int number) { signal_program(role, number); });
 }
 
-/// Signals the program of a role and all that it started, but not the monitor, which records what follows.
+/// Signals the program of a role and all that it started, but not the monitor, which records what follows. A monitor
+/// that has not started its program yet stands for it.
 void GuestRun::signal_program(const std::string& name, int number) const {
   const auto role = std::find_if(roles_.begin(), roles_.end(), [&](const auto& each) { return each->name == name; });
   if (role == roles_.end() || (*role)->child == nullptr || (*role)->ending) return;
@@ -192,7 +193,7 @@ void GuestRun::signal_program(const std::string& name, int number) const {
       if (tree.contains(each.parent)) tree.insert(each.pid);
     }
   }
-  tree.erase(monitor);
+  if (tree.size() > 1 && number != SIGCONT) tree.erase(monitor);
   for (const pid_t pid : tree) ::kill(pid, number);
 }
 
