@@ -80,7 +80,7 @@ constexpr std::array kOwnParts{&WorkerTimes::forward, &WorkerTimes::backward, &W
 /// Returns by how much the mean of a part of a step is above its median: rare long delays.
 double late_part(const Recorded& recorded, double WorkerTimes::*part) {
   const double late = recorded.times.*part - recorded.usual.*part;
-  return late > 0 ? late : 0;  // 0 also if the median is not known
+  return late > 0 ? std::min(late, recorded.times.*part) : 0;  // 0 also if the median is not known
 }
 
 /// Takes that much out of what a worker does itself, where it is late, and returns how much was there.

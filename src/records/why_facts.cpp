@@ -69,7 +69,7 @@ void leave_out_start(const RoleRecord& role, Pace& pace) {
   if (others.size() < kFewLines || steps.size() != others.size() || !(steps.front() > 0)) return;
   std::vector<double> usual;
   for (size_t i = 1; i < others.size(); ++i) {
-    if (steps[i] > 0) usual.push_back(others[i] / steps[i]);
+    if (steps[i] > 0 && known(others[i])) usual.push_back(others[i] / steps[i]);
   }
   if (usual.empty()) return;
   std::sort(usual.begin(), usual.end());

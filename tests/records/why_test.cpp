@@ -538,7 +538,7 @@ TEST(Why, AShortRunThatBeganLateLeavesOutItsStart) {
     if (phase.name == "others") phase.seconds += 2;
   }
   // An evaluation at the end makes the last line's wait long, too.
-  chief.phase_log = CsvTable::parse("steps,others\n10,2.001\n10,0.01\n6,0.35\n", "phases.csv");
+  chief.phase_log = CsvTable::parse("steps,others\n10,2.001\n10,\n10,0.01\n6,0.35\n", "phases.csv");
   EXPECT_NEAR(checked(run).step, step, 0.01 * step);
 }
 
