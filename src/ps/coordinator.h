@@ -81,7 +81,8 @@ struct Contributor {
   int member = 0;
   uint64_t incarnation = 0;
   uint64_t sequence = 0;
-  float weight = 1;  ///< weight relative to the first gradient
+  float weight = 1;       ///< weight relative to the first gradient
+  bool replaced = false;  ///< another process has taken its place: nobody can send the push again
 };
 inline PushName name_of(const Contributor& contributor) { return {contributor.incarnation, contributor.sequence}; }
 struct Decision {

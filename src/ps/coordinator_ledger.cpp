@@ -130,7 +130,11 @@ void Coordinator::reached(int server, uint64_t version) {
 std::optional<std::vector<Decision>> Coordinator::missed(uint64_t version) const {
   const uint64_t before = announced_.empty() ? version_ : announced_.front().version - 1;
   if (version < before || version > version_) return std::nullopt;
-  return std::vector<Decision>(announced_.begin() + static_cast<ptrdiff_t>(version - before), announced_.end());
+  std::vector<Decision> missed(announced_.begin() + static_cast<ptrdiff_t>(version - before), announced_.end());
+  for (Decision& decision : missed) {
+    for (Contributor& c : decision.contributors) c.replaced = at(c.member).incarnation != c.incarnation;
+  }
+  return missed;
 }
 
 }  // namespace lockstep::ps

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/error.h"
 
 namespace lockstep::ps {
@@ -37,7 +39,9 @@ std::vector<Contributor> Follower::missing() const {
 std::optional<Follower::Next> Follower::next(double now) const {
   if (announced_.empty()) return std::nullopt;
   Next next{announced_.front(), missing()};
-  if (!next.missing.empty() && now - waits_since_ < kLostGradient) return std::nullopt;
+  const bool lost =
+      std::all_of(next.missing.begin(), next.missing.end(), [](const Contributor& c) { return c.replaced; });
+  if (!lost && now - waits_since_ < kLostGradient) return std::nullopt;
   return next;
 }
 

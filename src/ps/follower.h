@@ -41,7 +41,8 @@ class Follower {
     Decision update;                   ///< with all its pushes
     std::vector<Contributor> missing;  ///< lost contributors
   };
-  /// Returns nothing while a push of the next update is missing; after kLostGradient it is lost.
+  /// Returns nothing while a push of the next update is missing; after kLostGradient it is lost, and at once if another
+  /// process has taken the place of its worker.
   [[nodiscard]] std::optional<Next> next(double now) const;
   /// Contributors of the next update whose pushes are not here.
   [[nodiscard]] std::vector<Contributor> missing() const;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cluster/spec.h"
 #include "lockstep/error.h"
 
@@ -81,18 +83,18 @@ bool Job::over(SessionId id) const {
     case Wait::slower:
       return !coordinator_ || coordinator_->may_go_on(session.member);
     case Wait::joining:
-      return !updating_ && (coordinator_->takes_part(session.member, session.incarnation) || stopped);
+      return !updating() && (coordinator_->takes_part(session.member, session.incarnation) || stopped);
     case Wait::version:
-      return initialised_ && !updating_ && version() >= session.waiting.version;
+      return initialised_ && !updating() && version() >= session.waiting.version;
     case Wait::snapshot:  // with several servers ps:0 is held: no update follows
-      return initialised_ && !updating_ && (config_.servers() == 1 || is_quiet());
+      return initialised_ && !updating() && (config_.servers() == 1 || is_quiet());
     case Wait::news:
       return !snapshots_.empty() || finishing_;
     case Wait::end:
-      return !updating_ && (coordinator_->all_done() || coordinator_->needed_again(session.member) ||
-                            // another process joined in its place, so its leaving did not count
-                            coordinator_->incarnation(session.member) != session.incarnation ||
-                            (session.member == 0 && !without_state_.empty()));
+      return !updating() && (coordinator_->all_done() || coordinator_->needed_again(session.member) ||
+                             // another process joined in its place, so its leaving did not count
+                             coordinator_->incarnation(session.member) != session.incarnation ||
+                             (session.member == 0 && !without_state_.empty()));
   }
   return true;
 }
@@ -104,13 +106,21 @@ bool Job::is_applied(const Push& push) const {
 }
 
 bool Job::is_decided(const Session& session) const {
-  if (updating_) return false;  // its update may be the one that is not stored yet
+  if (concerns_update(session)) return false;
   if (session.verdict != Verdict::accepted) return true;
   if (!initialised_) return false;
   const bool decided = config_.sync() ? version() > session.push.base : is_applied(session.push);
   if (decided || !coordinator_) return decided;
   return coordinator_->stopped() != train::StopReason::none ||
          !coordinator_->takes_part(session.member, session.incarnation);
+}
+
+bool Job::concerns_update(const Session& session) const {
+  if (!making_) return false;
+  if (config_.sync()) return true;
+  if (coordinator_ && coordinator_->stopped() != train::StopReason::none) return true;  // it may have brought the end
+  const auto& from = making_->contributors;
+  return std::any_of(from.begin(), from.end(), [&](const Contributor& c) { return c.member == session.member; });
 }
 
 std::string Job::names_of(const std::vector<int>& members, const std::vector<int>& servers) const {
@@ -131,7 +141,7 @@ std::string Job::names_of(const std::vector<int>& members, const std::vector<int
 
 std::string Job::pushes_awaited() const {
   const uint64_t step = version() + 1;
-  if (updating_) return fmt::format("the update of step {}", version());
+  if (updating()) return fmt::format("the update of step {}", version());
   if (no_room_since_ != 0) return "room for another copy of the parameters";
   if (!coordinator_) {
     const std::vector<Contributor> missing = follower_->missing();
@@ -184,7 +194,7 @@ std::vector<Decision> Job::arrived(const wire::Hello& hello, double now) {
   }
   if (!hello.initialised() || hello.generation() != generation_) return {};
   std::optional<std::vector<Decision>> missed = coordinator_->missed(hello.version());
-  if (missed && updating_ && !missed->empty()) missed->pop_back();  // it is announced once it is stored
+  if (missed && updating() && !missed->empty()) missed->pop_back();  // it is announced once it is stored
   if (missed) return std::move(*missed);
   throw RefusedError(
       RefusalKind::state,

@@ -39,7 +39,7 @@ class Job {
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] uint64_t version() const { return coordinator_ ? coordinator_->version() : follower_->version(); }
   /// The version that a restart would find.
-  [[nodiscard]] uint64_t stored() const { return version() - static_cast<uint64_t>(updating_); }
+  [[nodiscard]] uint64_t stored() const { return version() - static_cast<uint64_t>(updating()); }
   [[nodiscard]] const wire::JobConfig& config() const { return config_; }
   [[nodiscard]] const Rules& rules() const { return rules_; }
   [[nodiscard]] const Coordinator* coordinator() const { return coordinator_.get(); }
@@ -108,7 +108,7 @@ class Job {
   void begin(const Update& update, double now);
   void finish(const Update& update, double now);
   /// An update is between `begin` and `finish`.
-  [[nodiscard]] bool updating() const { return updating_; }
+  [[nodiscard]] bool updating() const { return making_.has_value(); }
   void set_gradient_norm(float norm) { gradient_norm_ = norm; }
   /// Lock-free: the counted update is stored, and applied next: by its stream (then nothing is returned) or, if that
   /// has ended or has another push by now, by the caller; `applied` follows.
@@ -189,6 +189,9 @@ class Job {
   [[nodiscard]] bool has_stream(int member, const Gradient& gradient) const;
   [[nodiscard]] bool is_applied(const Push& push) const;
   [[nodiscard]] bool is_decided(const Session& session) const;
+  /// Whether its answer could tell of the update under way, which is not stored yet.
+  [[nodiscard]] bool concerns_update(const Session& session) const;
+  void note_stored();
   [[nodiscard]] bool is_quiet() const;
   [[nodiscard]] std::string names_of(const std::vector<int>& members, const std::vector<int>& servers) const;
   [[nodiscard]] std::string pushes_awaited() const;
@@ -226,8 +229,9 @@ class Job {
   SessionId latest_session_ = 0;
   std::map<int, Gradient> gradients_;  ///< by member
   int held_ = 0;                       ///< snapshots in progress, during which nothing may change
-  bool updating_ = false;              ///< between `begin` and `finish`
+  std::optional<Decision> making_;     ///< the update between `begin` and `finish`
   int applying_ = 0;                   ///< lock-free updates under way
+  Told told_;
   float gradient_norm_ = std::numeric_limits<float>::quiet_NaN();
   uint64_t pushes_ = 0;
   double alone_since_ = 0;

@@ -37,6 +37,7 @@ void Job::resume(wire::Ledger ledger, uint64_t version, double now) {
     follower_.emplace(version, std::move(applied));
   }
   initialised_ = true;
+  note_stored();
   version_since_ = now;
 }
 
@@ -50,7 +51,8 @@ std::unique_ptr<Coordinator> Job::coordinator_for(const wire::JobConfig& config,
 
 void Job::set_parameters(SessionId by, const wire::JobConfig& config, uint64_t version,
                          std::unique_ptr<Coordinator> coordinator) {
-  initialised_ = updating_ = false;
+  initialised_ = false;
+  making_.reset();
   adopt(config);
   gradients_.clear();
   follower_.reset();
@@ -76,6 +78,7 @@ void Job::parameters_set(double now) {
   lost_ = 0;
   without_state_.clear();
   if (follower_) tell_version();
+  note_stored();
   version_since_ = now;
   orders_.changed = true;
 }

@@ -64,6 +64,13 @@ struct Booked {
   optim::Update how;
 };
 
+/// What answers say of the job: as it was when the latest version was stored.
+struct Told {
+  uint64_t version = 0;
+  exchange::BatchReport latest;
+  uint64_t examples = 0;
+};
+
 /// A snapshot that the evaluator has not had yet.
 struct Kept {
   uint64_t id = 0;  ///< ps:0's version, the id shared by all servers' parts

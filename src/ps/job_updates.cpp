@@ -48,14 +48,12 @@ void Job::spent(int member, double waiting, double busy) {
 
 void Job::put_common(wire::Reply& reply, int member, uint64_t known_plan) {
   reply.set_stop(static_cast<uint32_t>(coordinator_->stopped()));
-  const uint64_t version = coordinator_->version();
-  reply.set_learning_rate(optim::learning_rate(rules_.schedule, version == 0 ? 0 : version - 1));
+  reply.set_learning_rate(optim::learning_rate(rules_.schedule, told_.version == 0 ? 0 : told_.version - 1));
   reply.set_gradient_norm(gradient_norm_);
-  const exchange::BatchReport& latest = coordinator_->latest();
-  reply.set_examples(latest.examples);
-  reply.set_loss_sum(latest.loss_sum);
-  reply.set_correct(latest.correct);
-  reply.set_examples_total(coordinator_->examples());
+  reply.set_examples(told_.latest.examples);
+  reply.set_loss_sum(told_.latest.loss_sum);
+  reply.set_correct(told_.latest.correct);
+  reply.set_examples_total(told_.examples);
   reply.set_staleness(coordinator_->latest_staleness(member));
   if (const std::optional<data::Plan> plan = coordinator_->unseen_plan(member, known_plan)) {
     to_wire(*plan, *reply.mutable_plan());
@@ -78,7 +76,7 @@ wire::Reply Job::reply(SessionId id) {
 }
 
 std::optional<Update> Job::next(double now) const {
-  if (!initialised_ || updating_ || held_ > 0) return std::nullopt;
+  if (!initialised_ || updating() || held_ > 0) return std::nullopt;
   Update update;
   update.generation = generation_;
   if (coordinator_) {
@@ -127,12 +125,13 @@ void Job::begin(const Update& update, double now) {
   } else {
     follower_->committed(now);
   }
-  updating_ = true;
+  making_ = decision;
 }
 
 void Job::finish(const Update& update, double now) {
-  if (update.generation != generation_ || !updating_) return;  // the parameters were set again meanwhile
-  updating_ = false;
+  if (update.generation != generation_ || !updating()) return;  // the parameters were set again meanwhile
+  making_.reset();
+  note_stored();
   orders_.changed = true;
   for (const Contributor& contributor : update.decision.contributors) {  // nobody sends their like again
     const auto found = gradients_.find(contributor.member);
@@ -144,6 +143,10 @@ void Job::finish(const Update& update, double now) {
   version_since_ = now;
   warned_ = false;
   if (coordinator_->options().servers > 1) orders_.announced.push_back(update.decision);
+}
+
+void Job::note_stored() {
+  if (coordinator_) told_ = {coordinator_->version(), coordinator_->latest(), coordinator_->examples()};
 }
 
 bool Job::has_stream(int member, const Gradient& gradient) const {

@@ -63,6 +63,7 @@ void to_wire(const Decision& commit, wire::Commit& to) {
     added.set_incarnation(contributor.incarnation);
     added.set_sequence(contributor.sequence);
     added.set_weight(contributor.weight);
+    added.set_replaced(contributor.replaced);
   }
 }
 
@@ -70,7 +71,7 @@ Decision from_wire(const wire::Commit& commit) {
   Decision made{commit.version(), {}, commit.mean_scale()};
   for (const wire::Contributor& c : commit.contributors()) {
     if (c.member() < 0 || c.member() >= kMostMembers) throw DataError(fmt::format("contributor {}", c.member()));
-    made.contributors.push_back({c.member(), c.incarnation(), c.sequence(), c.weight()});
+    made.contributors.push_back({c.member(), c.incarnation(), c.sequence(), c.weight(), c.replaced()});
   }
   return made;
 }
