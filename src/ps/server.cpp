@@ -98,7 +98,7 @@ void Server::end(const std::string& error) {
   if (!ended_ && !error.empty()) error_ = std::make_exception_ptr(Error(error));
   ended_ = true;
   ending_.notify_all();
-  changed_.notify_all();
+  wake();
   to_make_.notify_all();
 }
 

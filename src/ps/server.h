@@ -4,9 +4,9 @@
 //
 // Its Job (job.h) decides, its Applier (applier.h) makes the versions; the server listens, reads and writes frames, and
 // waits. Owned by one thread, which calls run(). Each data stream has a handler thread; the listener's thread reads the
-// control streams of workers. One mutex guards the job. A handler that waits for others waits on `changed_`; it
-// polls only while there is no room for another copy of the parameters. A handler makes the versions that it finds;
-// other threads leave them to the maker thread.
+// control streams of workers. One mutex guards the job. A handler that waits for others sleeps until
+// its wait is over; it polls only while there is no room for another copy of the parameters. A handler makes the
+// versions that it finds; other threads make short ones, and leave long ones to the maker thread.
 //
 //    server.cpp              life of a server, streams
 //    server_admission.cpp    admission of streams and members
@@ -104,6 +104,8 @@ class Server {
     double updates = 0;                 ///< seconds of its wait in which versions were made (the server's mutex)
     base::TraceTrack* trace = nullptr;  ///< from its first traced push on; used by its handler
     bool traced = false;                ///< trace the complete push (the server's mutex)
+    base::Condition woken;              ///< its wait is over
+    bool asleep = false;                ///< its handler waits on `woken` (the server's mutex)
   };
 
   [[nodiscard]] bool coordinates() const { return options_.index == 0; }
@@ -141,14 +143,18 @@ class Server {
   /// Makes all versions that can be made, and carries out the job's orders. Not for threads that read or
   /// send heartbeats.
   void settle() LOCKSTEP_REQUIRES(mutex_);
-  /// Carries out the job's orders, and leaves a version that can be made to the maker thread.
+  /// Carries out the job's orders, makes versions that take little time, and leaves others to the maker thread.
   void let_others_make() LOCKSTEP_REQUIRES(mutex_);
+  /// Whether making it takes no longer than waking another thread.
+  [[nodiscard]] bool is_short(const Update& update) const;
   /// The maker thread.
   void make_versions();
   /// Makes the next version. Returns false if there is none, none can be made now, or another thread makes one.
   bool make_next() LOCKSTEP_REQUIRES(mutex_);
   void make(const Update& update) LOCKSTEP_REQUIRES(mutex_);
   void carry_out(const Orders& orders) LOCKSTEP_REQUIRES(mutex_);
+  /// Wakes the streams whose waits are over or that look for room, and all who wait on `changed_`.
+  void wake() LOCKSTEP_REQUIRES(mutex_);
   /// Lock-free: applies a counted gradient.
   void apply(const Booked& booked) LOCKSTEP_REQUIRES(mutex_);
   /// Lock-free: applies the session's counted gradient, if it has one. Returns the seconds it took.
@@ -177,7 +183,7 @@ class Server {
   /// Holds the current version for the session, to be sent without the mutex: end_init may wait for that with it.
   [[nodiscard]] View take_view(Session& session) const LOCKSTEP_REQUIRES(mutex_);
   void send_parameters(Session& session, const View& view, wire::Reply reply, uint64_t sequence);
-  /// Waits on `changed_` until the session's wait is over; throws if the session or the server ends first.
+  /// Sleeps until the session's wait is over; throws if the session or the server ends first.
   void wait(Session& session) LOCKSTEP_REQUIRES(mutex_);
   void wait_for(Session& session, const Waiting& what) LOCKSTEP_REQUIRES(mutex_);
   /// Waits for the first parameters. Throws DataError if the chief would wait.

@@ -27,6 +27,7 @@ Push to_push(const wire::Hello& hello, const transport::Header& header, const wi
 }  // namespace
 
 void Server::wait(Session& session) {
+  bool made_one = false;
   for (;;) {
     carry_out(job_.orders());
     // Checked first: nobody may act for a connection that is gone.
@@ -37,15 +38,19 @@ void Server::wait(Session& session) {
     const bool another_makes_one = job_.updating();
     const bool made = make_next();
     if (!made) {
+      session.asleep = true;
       if (job_.waits_for_room()) {
-        changed_.wait_for(mutex_, kRoomPoll);
+        session.woken.wait_for(mutex_, kRoomPoll);
       } else {
-        changed_.wait(mutex_);
+        session.woken.wait(mutex_);
       }
+      session.asleep = false;
     }
+    made_one = made_one || made;
     if (made || another_makes_one) session.updates += now() - began;
   }
   job_.wait(session.id, {});
+  if (made_one) let_others_make();
 }
 
 void Server::wait_for(Session& session, const Waiting& what) {

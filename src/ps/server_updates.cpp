@@ -3,7 +3,8 @@
 // it counts once.
 //
 // A data stream's handler makes the versions that it finds. The threads that must go on reading or sending heartbeats
-// (the readers of control streams, the monitor, the listener) leave them to the maker thread, which sleeps otherwise.
+// (the readers of control streams, the monitor, the listener) make short ones, as waking another thread would take
+// longer. Others they leave to the maker thread, which sleeps otherwise.
 //
 // A lock-free update (Hogwild) is counted and stored like that, and applied after that by the handler of its worker. A
 // process killed in between keeps a part of it.
@@ -11,6 +12,11 @@
 #include "ps/server.h"
 
 namespace lockstep::ps {
+namespace {
+
+constexpr size_t kShort = size_t{256} << 10;  ///< elements read and written, in some 0.1 ms
+
+}  // namespace
 
 void Server::settle() {
   do carry_out(job_.orders());
@@ -20,9 +26,17 @@ void Server::settle() {
 
 void Server::let_others_make() {
   carry_out(job_.orders());
-  if (!job_.next(now())) return;
+  const std::optional<Update> next = job_.next(now());
+  if (!next) return;
+  if (is_short(*next)) return settle();
   asked_to_make_ = true;
   to_make_.notify_one();
+}
+
+bool Server::is_short(const Update& update) const {
+  if (options_.durability == Durability::machine || options_.at_update) return false;  // it may wait
+  const size_t elements = update.parts.empty() ? 0 : update.parts.front().values->size();
+  return elements * (update.parts.size() + 1) <= kShort;
 }
 
 void Server::make_versions() try {
@@ -86,7 +100,15 @@ void Server::carry_out(const Orders& orders) {
   }
   if (orders.drop_ps0 && followed_ != nullptr) followed_->cancel(*orders.drop_ps0);
   if (orders.end) end(*orders.end);
-  if (orders.changed) changed_.notify_all();
+  if (orders.changed) wake();
+}
+
+void Server::wake() {
+  for (const auto& [id, session] : sessions_) {
+    const bool wanted = ended_ || job_.waits_for_room() || job_.gone(id) || job_.over(id);
+    if (session->asleep && wanted) session->woken.notify_one();
+  }
+  changed_.notify_all();
 }
 
 void Server::make(const Update& update) {
@@ -121,7 +143,7 @@ void Server::make(const Update& update) {
 void Server::apply(const Booked& booked) {
   with_shard([&](const Applier::Work& work) { Applier::apply_in_place(work, booked); });
   job_.applied();
-  changed_.notify_all();
+  wake();
 }
 
 double Server::apply_booked(Session& session) {
