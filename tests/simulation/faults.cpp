@@ -9,9 +9,9 @@
 namespace lockstep::simulation {
 
 std::vector<Fault> plan_faults(Random& random, const FaultMix& mix, size_t count, int processes, int machines) {
-  const std::array<double, 12> weights = {mix.kill,        mix.stop,      mix.power_cut, mix.cut,
-                                          mix.cut_one_way, mix.half_open, mix.reset,     mix.disk_full,
-                                          mix.disk_slow,   mix.reject,    mix.interrupt, mix.disk_lost};
+  const std::array<double, 14> weights = {
+      mix.kill,      mix.stop,      mix.power_cut, mix.cut,       mix.cut_one_way, mix.half_open,     mix.reset,
+      mix.disk_full, mix.disk_slow, mix.reject,    mix.interrupt, mix.disk_lost,   mix.half_open_one, mix.reset_one};
   double sum = 0;
   for (const double weight : weights) sum += weight;
   std::vector<Fault> faults;
@@ -65,6 +65,10 @@ std::string describe(const Fault& fault, const std::function<std::string(int)>& 
       return when + "interrupt " + process(fault.a);
     case FaultKind::disk_lost:
       return when + "no power and then an empty disk at " + machine(fault.a) + length;
+    case FaultKind::half_open_one:
+      return when + "a connection of " + process(fault.a) + " and " + process(fault.b) + " swallows everything";
+    case FaultKind::reset_one:
+      return when + "a connection of " + process(fault.a) + " and " + process(fault.b) + " breaks";
     case FaultKind::disk_full:
       return when + "full disk of " + machine(fault.a) + length;
     case FaultKind::disk_slow:

@@ -22,8 +22,10 @@ enum class FaultKind : uint8_t {
   disk_full,    ///< the disk of machine a is full for `seconds`
   disk_slow,    ///< writes of machine a take 0.2 s each for `seconds`
   reject,  ///< a firewall between machines a and b answers with resets for `seconds`, as a dead process's machine does
-  interrupt,  ///< Ctrl-C of process a
-  disk_lost   ///< machine a loses its power for `seconds`, and comes back with an empty disk
+  interrupt,      ///< Ctrl-C of process a
+  disk_lost,      ///< machine a loses its power for `seconds`, and comes back with an empty disk
+  half_open_one,  ///< as half_open, but only one of the connections
+  reset_one       ///< as reset, but only one of them
 };
 
 struct Fault {
@@ -48,6 +50,8 @@ struct FaultMix {
   double reject = 0;
   double interrupt = 0;
   double disk_lost = 0;
+  double half_open_one = 0;
+  double reset_one = 0;
   double until = 20;       ///< faults begin in [0, until)
   double longest = 12;     ///< longest fault, in seconds
   bool all_return = true;  ///< false: one of eight kills is for good

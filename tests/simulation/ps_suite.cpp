@@ -129,6 +129,17 @@ std::vector<Fault> kills_of_servers(const PsOptions& options, uint64_t seed) {
   return plan_faults(random, mix, 1 + random.below(6), options.servers, options.servers);
 }
 
+/// Connections that break alone, data or control, and some kills.
+std::vector<Fault> lonely_breaks(const PsOptions& options, uint64_t seed) {
+  Random random(seed * 2);
+  FaultMix mix{.kill = 1, .stop = 0, .cut = 0, .cut_one_way = 0, .half_open = 0, .reset = 0};
+  mix.half_open_one = 4;
+  mix.reset_one = 2;
+  mix.until = 8;
+  mix.longest = 3;
+  return plan_faults(random, mix, 1 + random.below(6), processes_of(options), processes_of(options));
+}
+
 class History {
  public:
   History(const PsOptions& options, uint64_t seed, bool record)
@@ -206,6 +217,16 @@ Suite exact_ps_suite() {
   suite.plan = [](uint64_t seed) { return kills_of_servers(exact_options_of(seed), seed); };
   suite.play = [](uint64_t seed, const std::vector<Fault>& faults, bool record) {
     return History(exact_options_of(seed), seed, record).play(faults);
+  };
+  return suite;
+}
+
+Suite lonely_ps_suite() {
+  Suite suite;
+  suite.name = "parameter servers whose connections break one by one";
+  suite.plan = [](uint64_t seed) { return lonely_breaks(options_of(OldFault::none, seed), seed); };
+  suite.play = [](uint64_t seed, const std::vector<Fault>& faults, bool record) {
+    return History(options_of(OldFault::none, seed), seed, record).play(faults);
   };
   return suite;
 }

@@ -12,5 +12,7 @@ Suite ps_suite(OldFault fault = OldFault::none);
 /// Synchronous clusters without backup workers, of which only servers are killed: every update has the gradients of all
 /// workers.
 Suite exact_ps_suite();
+/// The same clusters as ps_suite; connections break one by one.
+Suite lonely_ps_suite();
 
 }  // namespace lockstep::simulation

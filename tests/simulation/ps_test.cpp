@@ -23,6 +23,12 @@ TEST(SimulatedServers, WaitForAllWorkersAfterTheyWereKilled) {
   EXPECT_FALSE(explored.failed) << explored.report;
 }
 
+TEST(SimulatedServers, TrainThoughConnectionsBreakOneByOne) {
+  const Choice chosen = choice(2000);
+  const Explored explored = explore(lonely_ps_suite(), chosen.seed, chosen.histories);
+  EXPECT_FALSE(explored.failed) << explored.report;
+}
+
 TEST(SimulatedServers, ReplayExactly) {
   const Suite suite = ps_suite();
   for (uint64_t seed = 1; seed <= 20; ++seed) {

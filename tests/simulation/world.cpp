@@ -237,16 +237,30 @@ void World::lose_end(Link link, size_t which, const std::string& why) {
   });
 }
 
+bool World::joins(const LinkState& link, Process a, Process b) {
+  const bool between = (link.ends[0].process == a && link.ends[1].process == b) ||
+                       (link.ends[0].process == b && link.ends[1].process == a);
+  return between && (link.ends[0].open || link.ends[1].open);
+}
+
+void World::break_link(size_t link, bool silently) {
+  links_[link].half_open = true;
+  if (silently) return;
+  for (const size_t which : {0U, 1U}) lose_end(static_cast<Link>(link), which, "connection reset");
+}
+
 void World::break_links(Process a, Process b, bool silently) {
   for (size_t i = 0; i < links_.size(); ++i) {
-    LinkState& link = links_[i];
-    const bool between = (link.ends[0].process == a && link.ends[1].process == b) ||
-                         (link.ends[0].process == b && link.ends[1].process == a);
-    if (!between || (!link.ends[0].open && !link.ends[1].open)) continue;
-    link.half_open = true;
-    if (silently) continue;
-    for (const size_t which : {0U, 1U}) lose_end(static_cast<Link>(i), which, "connection reset");
+    if (joins(links_[i], a, b)) break_link(i, silently);
   }
+}
+
+void World::break_one(Process a, Process b, bool silently) {
+  std::vector<size_t> all;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (joins(links_[i], a, b)) all.push_back(i);
+  }
+  if (!all.empty()) break_link(all[random_.below(all.size())], silently);
 }
 
 // Processes and machines.
@@ -396,6 +410,10 @@ void World::apply(const Fault& fault) {
       return break_links(fault.a, fault.b, true);
     case FaultKind::reset:
       return break_links(fault.a, fault.b, false);
+    case FaultKind::half_open_one:
+      return break_one(fault.a, fault.b, true);
+    case FaultKind::reset_one:
+      return break_one(fault.a, fault.b, false);
     case FaultKind::disk_full:
       machines_[machine].disk.full = true;
       return heal([this, machine] { machines_[machine].disk.full = false; });

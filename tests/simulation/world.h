@@ -200,7 +200,11 @@ class World {
   [[nodiscard]] bool is_cut(const LinkState& link, size_t to) const;
   void lose_end(Link link, size_t which, const std::string& why);
   void end_process(Process process, bool silently);
+  /// True if the connection is open at one of its ends at least, and between these two.
+  [[nodiscard]] static bool joins(const LinkState& link, Process a, Process b);
+  void break_link(size_t link, bool silently);
   void break_links(Process a, Process b, bool silently);
+  void break_one(Process a, Process b, bool silently);
   double delay();
   [[nodiscard]] size_t side(Process process, Link link) const;
   void add_line(const std::string& name, const std::string& text);
