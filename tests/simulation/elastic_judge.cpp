@@ -108,9 +108,12 @@ uint64_t ElasticJudge::applies(Process process, const Group& group, uint64_t bef
   }
   std::set<int>& who = applied_[group.id][id];
   who.insert(process);
-  // A member that was stopped may be the last one to finish a step that all others went on from.
-  const bool late =
+  // A member that was stopped may be the last one to finish a step that all others went on from, or that others made
+  // before they died.
+  const bool went_on =
       agreed_.state != 0 && states_.at(agreed_.state).step >= states_.at(id).step && contains(agreed_.state, id);
+  const bool all_live = std::all_of(group.seats.begin(), group.seats.end(), [this](const Seat& s) { return lives(s); });
+  const bool late = went_on || (group.number < highest_ && !all_live);
   if (who.size() == group.seats.size() && !late) {
     if (setup_.authority && group.number < highest_) {
       fail(fmt::format("group {} makes a step after group {}", group.number, highest_));
