@@ -7,6 +7,8 @@ namespace lockstep::predict {
 namespace {
 
 constexpr double kTiny = 1e-12;
+/// Steps of the clock, relative to its time: what is shorter cannot pass.
+constexpr double kClockStep = 1e-15;
 
 }  // namespace
 
@@ -39,7 +41,7 @@ double NodeCpu::pace() const {
   return wanted > cores ? cores / wanted : 1;
 }
 
-bool NodeCpu::out_of_time() const { return limited() && left_ <= kTiny; }
+bool NodeCpu::out_of_time() const { return limited() && left_ <= kTiny + kClockStep * events_.now(); }
 
 void NodeCpu::refill() {
   if (!limited() || events_.now() < period_ends_ - kTiny) return;
@@ -81,7 +83,7 @@ void NodeCpu::plan() {
 void NodeCpu::happen() {
   advance();
   std::vector<Action> done;
-  const double slack = kTiny * (1 + progress_);
+  const double slack = kTiny * (1 + progress_) + kClockStep * events_.now() * node_.speed;
   while (!tasks_.empty() && tasks_.top().finish <= progress_ + slack) {
     threads_ -= tasks_.top().threads;
     done.push_back(std::move(const_cast<Task&>(tasks_.top()).done));

@@ -133,6 +133,23 @@ TEST(NodeCpu, TasksShareTheCoresAmongThemselvesAndWithOthers) {
   EXPECT_NEAR(time_of_work(shared, 1, 1), 1, 1e-9);
 }
 
+TEST(NodeCpu, WorkEndsAlsoWhereTheClockIsCoarse) {
+  // After a hundred days a double counts time by two nanoseconds.
+  for (const double quota : {0.0, 0.02}) {
+    Node node = node_of(0.4);
+    node.quota_period = quota;
+    Events events;
+    NodeCpu cpu(events, node);
+    int done = 0;
+    events.at(1e7, [&] {
+      for (int i = 1; i <= 20; ++i) cpu.run(1e-3 / 7 * i, 1, [&] { ++done; });
+    });
+    for (int i = 0; i < 1000 && events.step(); ++i) {
+    }
+    EXPECT_EQ(done, 20) << quota;
+  }
+}
+
 TEST(NodeCpu, AQuotaPausesAndASlowCoreDoesNot) {
   Node quota = node_of(0.5);
   quota.quota_period = 0.02;
