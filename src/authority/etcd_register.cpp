@@ -50,8 +50,8 @@ bool is_final(httplib::Error error) {
 class EtcdRegister::Connection {
  public:
   /// `limit` must outlive it.
-  Connection(const EtcdOptions& options, size_t endpoint, TimeLimit& limit)
-      : endpoint_(endpoint), host_(options.address.endpoints[endpoint].host), limit_(limit) {
+  Connection(const EtcdOptions& options, size_t endpoint, TimeLimit& limit, Resolver& resolver)
+      : endpoint_(endpoint), host_(options.address.endpoints[endpoint].host), limit_(limit), resolver_(resolver) {
     client_ = std::make_unique<httplib::Client>((options.authority.empty() ? "http://" : "https://") +
                                                     base::join_address(host_, options.address.endpoints[endpoint].port),
                                                 options.certificate, options.key);
@@ -77,7 +77,7 @@ class EtcdRegister::Connection {
   httplib::Error post(const EtcdRequest& request, const std::string& token, Clock::time_point until,
                       const std::function<bool()>& given_up, int& status, std::string& body) {
     httplib::Error error = httplib::Error::Connection;
-    if (addresses_.empty()) addresses_ = resolve_until(host_, until, given_up);
+    if (addresses_.empty()) addresses_ = resolver_.resolve_until(host_, until, given_up);
     // A name may have several addresses; the first one that answers is used from then on.
     for (size_t tried = 0; tried < addresses_.size() && status == 0 && Clock::now() < until && !given_up(); ++tried) {
       client_->set_hostname_addr_map({{host_, addresses_.front()}});
@@ -120,6 +120,7 @@ class EtcdRegister::Connection {
   const size_t endpoint_;
   const std::string host_;
   TimeLimit& limit_;
+  Resolver& resolver_;
   std::vector<std::string> addresses_;  ///< addresses of the host, as numbers
   std::unique_ptr<httplib::Client> client_;
 };
@@ -204,7 +205,7 @@ base::Status EtcdRegister::log_in(size_t endpoint, Clock::time_point until) {
 base::Result<std::string> EtcdRegister::post(const EtcdRequest& request, size_t endpoint, Clock::time_point until) {
   const base::NoBrokenPipe no_signal;  // OpenSSL writes without MSG_NOSIGNAL
   if (!connection_ || connection_->endpoint() != endpoint) {
-    connection_ = std::make_unique<Connection>(options_, endpoint, limit_);
+    connection_ = std::make_unique<Connection>(options_, endpoint, limit_, resolver_);
   }
   if (Clock::now() >= until) return base::Failure{.kind = base::FailureKind::timeout, .text = "no answer"};
   if (ending_) return base::Failure{.kind = base::FailureKind::interrupted, .text = "the end"};

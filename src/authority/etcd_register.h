@@ -56,6 +56,7 @@ class EtcdRegister final : public Register {
   size_t endpoint_ = 0;  ///< the one to ask first
   std::string token_;    ///< proof of the login, from etcd
   TimeLimit limit_;      ///< bounds everything that the connection does
+  Resolver resolver_;
   std::unique_ptr<Connection> connection_;
   std::atomic<bool> ending_ = false;
   AskingThread thread_;

@@ -16,13 +16,6 @@ constexpr std::chrono::milliseconds kAgain{10};  ///< between cuts, until the ca
 constexpr std::chrono::milliseconds kLook{100};  ///< between looks at whether a lookup is given up
 constexpr std::chrono::hours kNoCall{24};
 
-/// The addresses that a thread finds for a name. It may outlive the question.
-struct Lookup {
-  base::Mutex mutex;
-  base::Condition wake;
-  std::optional<std::vector<std::string>> found LOCKSTEP_GUARDED_BY(mutex);
-};
-
 std::vector<std::string> addresses_of(const std::string& host, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -99,24 +92,43 @@ void TimeLimit::run() {
   }
 }
 
-std::vector<std::string> resolve_until(const std::string& host, TimeLimit::Clock::time_point until,
-                                       const std::function<bool()>& given_up) {
+/// The addresses that a thread finds for a name.
+struct Resolver::Lookup {
+  base::Mutex mutex;
+  base::Condition wake;
+  std::optional<std::vector<std::string>> found LOCKSTEP_GUARDED_BY(mutex);
+};
+
+std::vector<std::string> Resolver::resolve_until(const std::string& host, TimeLimit::Clock::time_point until,
+                                                 const std::function<bool()>& given_up) {
   std::vector<std::string> number = addresses_of(host, AI_NUMERICHOST);
   if (!number.empty()) return number;
-  const auto lookup = std::make_shared<Lookup>();
-  try {
-    std::thread([host, lookup] {
-      std::vector<std::string> found = addresses_of(host, 0);
-      const base::MutexLock lock(lookup->mutex);
-      lookup->found = std::move(found);
-      lookup->wake.notify_all();
-    }).detach();
-  } catch (const std::system_error&) {
-    return {};
+  std::shared_ptr<Lookup>& lookup = under_way_[host];
+  if (!lookup) {
+    lookup = std::make_shared<Lookup>();
+    try {
+      std::thread([host, mine = lookup] {
+        std::vector<std::string> found = addresses_of(host, 0);
+        const base::MutexLock lock(mine->mutex);
+        mine->found = std::move(found);
+        mine->wake.notify_all();
+      }).detach();
+    } catch (const std::system_error&) {
+      lookup.reset();
+      return {};
+    }
   }
-  const base::MutexLock lock(lookup->mutex);
-  while (!lookup->found && TimeLimit::Clock::now() < until && !given_up()) lookup->wake.wait_for(lookup->mutex, kLook);
-  return lookup->found.value_or(std::vector<std::string>());
+  std::optional<std::vector<std::string>> found;
+  {
+    const base::MutexLock lock(lookup->mutex);
+    while (!lookup->found && TimeLimit::Clock::now() < until && !given_up()) {
+      lookup->wake.wait_for(lookup->mutex, kLook);
+    }
+    found = lookup->found;
+  }
+  if (!found) return {};
+  lookup.reset();  // the next question looks again
+  return std::move(*found);
 }
 
 }  // namespace lockstep::authority

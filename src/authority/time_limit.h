@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -50,9 +52,18 @@ class TimeLimit {
   std::thread thread_;
 };
 
-/// Returns the addresses of a host as numbers, or nothing if none are known by then: looking up a name may take long.
-/// `given_up` is asked about ten times a second.
-std::vector<std::string> resolve_until(const std::string& host, TimeLimit::Clock::time_point until,
-                                       const std::function<bool()>& given_up);
+/// Looks up names of hosts, each with one thread at most, however often it is asked: a lookup cannot be ended, so the
+/// next question waits for the one under way. For one thread; lookups may outlive it.
+class Resolver {
+ public:
+  /// Returns the addresses of a host as numbers, or nothing if none are known by then: looking up a name may take long.
+  /// `given_up` is asked about ten times a second.
+  std::vector<std::string> resolve_until(const std::string& host, TimeLimit::Clock::time_point until,
+                                         const std::function<bool()>& given_up);
+
+ private:
+  struct Lookup;
+  std::map<std::string, std::shared_ptr<Lookup>> under_way_;
+};
 
 }  // namespace lockstep::authority
