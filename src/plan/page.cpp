@@ -16,6 +16,7 @@ using chart::escape_html;
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:";
 constexpr std::string_view kStyle =
+    ".page { max-width: 1560px; }\n"
     "header.top { display: flex; flex-wrap: wrap; gap: 12px; align-items: center; justify-content: space-between; "
     "padding-top: 28px; }\n";
 constexpr std::string_view kDraw =
