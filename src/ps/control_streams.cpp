@@ -33,8 +33,7 @@ std::string ControlStreams::Entry::why() const {
   return streams_.peers_.why(id_);
 }
 
-// Sends to some peers. A peer that does not read cannot block these writes: it is given up long before the transport's
-// window is full of such small frames.
+// Sends to some peers. Writes of a server's streams do not wait, so a peer that does not read holds nobody up.
 void ControlStreams::send(const transport::Header& header, const google::protobuf::MessageLite* message,
                           const std::function<bool(const Peer&)>& to) {
   const base::MutexLock lock(mutex_);

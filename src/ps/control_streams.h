@@ -28,7 +28,7 @@ class ControlStreams {
   /// `clock` returns the seconds that all times count.
   explicit ControlStreams(double (*clock)()) : clock_(clock), peers_(clock()) {}
 
-  /// Registers a peer for the entry's lifetime. Its stream's handler owns it, one per control stream.
+  /// Registers a peer for the entry's lifetime. Its stream's session owns it.
   class Entry {
    public:
     Entry(ControlStreams& streams, Peer peer, transport::Stream& stream);

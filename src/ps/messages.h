@@ -62,6 +62,7 @@ transport::Header header(Kind kind);
 inline Kind kind_of(const transport::Frame& frame) { return static_cast<Kind>(frame.header.kind); }
 
 using wire::check_elements;
+using wire::ElementSender;
 using wire::kLast;
 using wire::parse;
 using wire::read_refusal;

@@ -2,17 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/limits.h"
 #include "lockstep/error.h"
-#include "transport/attend.h"
 
 namespace lockstep::ps {
+
+using transport::Next;
+
 namespace {
 
 constexpr size_t kMostPayload = size_t{16} << 20;  ///< a slice of elements and a message
+
+/// Hands of the listener: a few even on a small machine, so that few workers have one each.
+int hands() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 4U, 16U)); }
 
 constexpr auto kMostReasons = static_cast<uint64_t>(train::StopReason::error);
 
@@ -47,13 +53,27 @@ Server::Server(ServerOptions options)
   listen.spin = options_.spin;
   listen.meter = options_.meter;
   listen.largest_payload = kMostPayload;
-  listen.hello_first = true;
+  listen.hands = hands();
   listen.on_refused = [this](const std::string& line) { log("warning", line); };
   listen.on_failure = [this](const std::string& line) {
     const base::MutexLock lock(mutex_);
     end(fmt::format("ps:{}: {}", options_.index, line));
   };
-  listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
+  maker_ = std::thread([this] { make_versions(); });
+  try {
+    listener_ = std::make_unique<transport::Server>(listen, [this](transport::Stream& stream) { handle(stream); });
+  } catch (...) {
+    stop_maker();
+    throw;
+  }
+}
+
+void Server::stop_maker() {
+  {
+    const base::MutexLock lock(mutex_);
+    end({});
+  }
+  if (maker_.joinable()) maker_.join();
 }
 
 Server::~Server() {
@@ -64,7 +84,7 @@ Server::~Server() {
   }
   if (listener_) listener_->shutdown();
   if (monitor_.joinable()) monitor_.join();
-  if (maker_.joinable()) maker_.join();
+  stop_maker();
   if (follow_thread_.joinable()) follow_thread_.join();
 }
 
@@ -76,7 +96,6 @@ void Server::log(std::string_view level, const std::string& text) const {
 
 void Server::run() {
   monitor_ = std::thread([this] { monitor(); });
-  maker_ = std::thread([this] { make_versions(); });
   if (!coordinates()) follow_thread_ = std::thread([this] { follow_coordinator(); });
   std::exception_ptr error;
   bool trained = false;
@@ -98,7 +117,7 @@ void Server::end(const std::string& error) {
   if (!ended_ && !error.empty()) error_ = std::make_exception_ptr(Error(error));
   ended_ = true;
   ending_.notify_all();
-  wake();
+  wake_waiting();
   to_make_.notify_all();
 }
 
@@ -129,24 +148,46 @@ Server::Progress Server::progress() const {
 void Server::handle(transport::Stream& stream) {
   const base::Result<transport::Frame> first = stream.read();
   if (!first) return;
+  std::shared_ptr<Session> session;
   try {
-    const wire::Hello hello = check_hello(stream, first.value());
+    const bool control = (first.value().header.flags & kControl) != 0;
+    session = std::make_shared<Session>(stream, check_hello(stream, first.value()), control);
     stream.admit();
-    if ((first.value().header.flags & kControl) != 0) {
-      serve_control(stream, hello);
-    } else {
-      serve_data(stream, hello);
-    }
+    const base::MutexLock lock(mutex_);
+    claim_role(*session, now());
   } catch (const std::exception& error) {
-    // The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
-    if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
-    wire::RefusalReason refusal = wire::refusal_for(error);
-    {
-      const base::MutexLock lock(mutex_);
-      if (ended_) refusal.kind = RefusalKind::failed;
-    }
-    static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), refusal));
+    return refuse(stream, error);
   }
+  const auto guarded = [this, session](const auto& what) -> Next {
+    try {
+      return what();
+    } catch (const std::exception& error) {
+      refuse(session->stream, error);
+      return Next::end;
+    }
+  };
+  transport::Attendance attendance;
+  attendance.light = session->control;
+  attendance.ready = [this, session, guarded] { return guarded([&] { return proceed(*session); }); };
+  attendance.on_frame = [this, session, guarded](const transport::Frame& frame) {
+    return guarded([&] {
+      session->control ? on_control(*session, frame) : answer(*session, frame);
+      return session->then ? Next::wait : Next::read;
+    });
+  };
+  attendance.on_end = [this, session] { on_end_of(*session); };
+  transport::attend(stream, std::move(attendance));
+}
+
+void Server::refuse(transport::Stream& stream, const std::exception& error) {
+  // The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
+  if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
+  wire::RefusalReason refusal = wire::refusal_for(error);
+  {
+    const base::MutexLock lock(mutex_);
+    if (ended_) refusal.kind = RefusalKind::failed;
+  }
+  static_cast<void>(wire::send_refusal(stream, header(Kind::refuse), refusal));
 }
 
 wire::Welcome Server::welcome() const {
@@ -157,110 +198,80 @@ wire::Welcome Server::welcome() const {
   return welcome;
 }
 
-void Server::serve_control(transport::Stream& stream, const wire::Hello& hello) {
-  const auto control = std::make_shared<Control>();
-  control->hello = hello;
-  {
-    // Under the mutex, and without making versions, so that no commit falls between the ones it missed and the ones
-    // sent to it as a peer.
-    const base::MutexLock lock(mutex_);
-    claim_role(stream, hello);
-    const std::vector<Decision> missed = job_.arrived(hello, now());
-    carry_out(job_.orders());
-    if (!send(stream, header(Kind::welcome), welcome())) return;
-    for (const Decision& decision : missed) {
-      wire::Commit commit;
-      to_wire(decision, commit);
-      commit.set_generation(job_.generation());
-      if (!send(stream, header(Kind::commit), commit)) return;
-    }
-    control->entry.emplace(
-        control_streams_,
-        Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer(), false, process_of(hello, stream.peer())},
-        stream);
+/// Without making versions, so that no commit falls between the ones a server missed and the ones sent to it as a peer.
+void Server::open_control(Session& session) {
+  const wire::Hello& hello = session.hello;
+  transport::Stream& stream = session.stream;
+  const std::vector<Decision> missed = job_.arrived(hello, now());
+  carry_out(job_.orders());
+  static_cast<void>(send(stream, header(Kind::welcome), welcome()));
+  for (const Decision& decision : missed) {
+    wire::Commit commit;
+    to_wire(decision, commit);
+    commit.set_generation(job_.generation());
+    static_cast<void>(send(stream, header(Kind::commit), commit));
   }
-  // Workers may be many, and say little here.
-  if (!hello.role().starts_with("ps:")) {
-    return transport::attend(stream, {[this, control](const transport::Frame& frame) { on_control(*control, frame); },
-                                      [this, control] { on_control_end(*control); }});
-  }
-  for (;;) {
-    const base::Result<transport::Frame> frame = stream.read();
-    if (!frame) break;
-    on_control(*control, frame.value());
-  }
-  on_control_end(*control);
+  session.entry.emplace(
+      control_streams_,
+      Peer{hello.role(), hello.member(), hello.incarnation(), stream.peer(), false, process_of(hello, stream.peer())},
+      stream);
 }
 
-void Server::on_control(Control& control, const transport::Frame& frame) {
-  control.entry->heard();
+void Server::on_control(Session& session, const transport::Frame& frame) {
+  session.entry->heard();
   if (claims_ > 0) {
     const base::MutexLock lock(mutex_);
-    changed_.notify_all();
+    wake_waiting();
   }
   if (kind_of(frame) == Kind::notice) {
-    control.entry->knows_end();
+    session.entry->knows_end();
     const base::MutexLock lock(mutex_);
-    job_.knows_end(control.hello.member());
+    job_.knows_end(session.hello.member());
   }
-  if (kind_of(frame) == Kind::received && control.hello.role().starts_with("ps:")) {
+  if (kind_of(frame) == Kind::received && session.hello.role().starts_with("ps:")) {
     const auto received = parse<wire::Received>(frame);
     const base::MutexLock lock(mutex_);
-    job_.received(cluster::parse_task(control.hello.role()).index, received);
+    job_.received(cluster::parse_task(session.hello.role()).index, received);
     let_others_make();
   }
 }
 
-void Server::on_control_end(Control& control) try {
-  const std::string why = control.entry->why();
-  control.entry.reset();
-  departed(control.hello, why.empty() ? "its connection closed" : why);
-} catch (const std::exception&) {
-  end_with_error();
+void Server::on_control_end(Session& session) {
+  const std::string why = session.entry->why();
+  session.entry.reset();
+  departed(session.hello, why.empty() ? "its connection closed" : why);
 }
 
 void Server::departed(const wire::Hello& hello, const std::string& why) {
   const base::MutexLock lock(mutex_);
-  changed_.notify_all();
+  wake_waiting();
   if (ended_) return;
   job_.departed(hello, why, control_streams_.peers(), now());
   let_others_make();  // a version may need one less
 }
 
-void Server::serve_data(transport::Stream& stream, const wire::Hello& hello) {
-  Session session(stream);
-  session.hello = hello;
+void Server::open(Session& session) {
+  if (session.control) return open_control(session);
+  session.id = job_.open(session.hello, now());
+  sessions_[session.id] = &session;
+  settle();
+  const wire::Welcome greeting = welcome();
+  job_.greeted(session.id);
+  static_cast<void>(send(session.stream, header(Kind::welcome), greeting));
+}
+
+void Server::on_end_of(Session& session) try {
   {
     const base::MutexLock lock(mutex_);
-    claim_role(stream, hello);
-    session.id = job_.open(hello, now());
-    sessions_[session.id] = &session;
+    waiting_.erase(&session);
+    if (std::exchange(session.claims, false)) --claims_;
   }
-  struct Dismissal {
-    Server& server;
-    Session& session;
-    ~Dismissal() {
-      try {
-        server.trace_.give_back(session.hello.role(), session.trace);
-        server.dismiss(session);
-      } catch (const std::exception&) {
-        server.end_with_error();
-      }
-    }
-  } dismissal{*this, session};
-  wire::Welcome greeting;
-  {
-    const base::MutexLock lock(mutex_);
-    settle();
-    greeting = welcome();
-    job_.greeted(session.id);
-  }
-  if (!send(stream, header(Kind::welcome), greeting)) return;
-  for (;;) {
-    const base::Result<transport::Frame> frame = stream.read();
-    if (!frame) return;
-    answer(session, frame.value());
-  }
+  session.outgoing.clear();
+  if (session.entry) on_control_end(session);
+  trace_.give_back(session.hello.role(), session.trace);
+  if (session.id != 0) dismiss(session);
+} catch (const std::exception&) {
+  end_with_error();
 }
 
 void Server::answer(Session& session, const transport::Frame& frame) {

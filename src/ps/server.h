@@ -2,14 +2,17 @@
 // ps:0 is also the coordinator of the job; the other servers follow its commits. A server gets its parameters from the
 // chief, or from its own folder after a restart. It ends when the chief says that training has ended.
 //
-// Its Job (job.h) decides, its Applier (applier.h) makes the versions; the server listens, reads and writes frames, and
-// waits. Owned by one thread, which calls run(). Each data stream has a handler thread; the listener's thread reads the
-// control streams of workers. One mutex guards the job. A handler that waits for others sleeps until
-// its wait is over; it polls only while there is no room for another copy of the parameters. A handler makes the
-// versions that it finds; other threads make short ones, and leave long ones to the maker thread.
+// Its Job (job.h) decides, its Applier (applier.h) makes the versions; the server reads and writes frames, and answers
+// when the job says that a wait is over. Owned by one thread, which calls run(). One mutex guards the job.
+//
+// Threads, however many workers there are: the listener's, its hands, which serve all streams (server_session.h), the
+// monitor, the maker, and with several servers one that follows ps:0. No request holds a hand while it waits. A hand
+// makes the small versions that it finds; those that take long, and those that other threads find, are left to the
+// maker, which also looks for room while there is none for another copy of the parameters.
 //
 //    server.cpp              life of a server, streams
 //    server_admission.cpp    admission of streams and members
+//    server_waits.cpp        waits and answers of a stream
 //    server_pushes.cpp       handling of a push
 //    server_requests.cpp     joining, leaving, snapshots
 //    server_updates.cpp      making versions
@@ -18,6 +21,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -29,39 +33,19 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "cluster/spec.h"
 #include "ps/applier.h"
 #include "ps/contributions.h"
 #include "ps/control_streams.h"
 #include "ps/job.h"
 #include "ps/messages.h"
 #include "ps/parameter_shard.h"
-#include "ps/server_link.h"
+#include "ps/server_options.h"
+#include "ps/server_session.h"
 #include "ps/server_times.h"
 #include "ps/server_trace.h"
-#include "transport/stream.h"
+#include "transport/attend.h"
 
 namespace lockstep::ps {
-
-struct ServerOptions {
-  int index = 0;  ///< index i of ps:i
-  cluster::Spec spec;
-  transport::Security security;
-  std::string folder;  ///< folder of this role, for its state
-  Durability durability = Durability::process;
-  std::string job;  ///< digest of the settings that all roles must agree on
-  std::string run;  ///< the run's name; the others learn it from ps:0
-  int threads = 1;
-  std::chrono::microseconds spin{0};  ///< time that waits for a frame poll before they sleep
-  double patience = 600;
-  bool resumed = false;        ///< drop a state of other settings: training resumes from a checkpoint
-  bool contributions = false;  ///< ps:0 records the parts of each version (contributions.h)
-  Log log;
-  const std::atomic<bool>* interrupt = nullptr;
-  base::TrafficMeter* meter = nullptr;   ///< counts the traffic of all its connections; borrowed
-  base::Tracer* tracer = nullptr;        ///< records the pushes that workers trace; may be absent
-  std::function<void()> at_update = {};  ///< for tests: called before each update is applied, with no lock held
-};
 
 class Server {
  public:
@@ -89,24 +73,7 @@ class Server {
 
  private:
   [[nodiscard]] static double now();
-  /// One data stream.
-  struct Session {
-    explicit Session(transport::Stream& s) : stream(s) {}
-    transport::Stream& stream;
-    wire::Hello hello;
-    SessionId id = 0;
-    std::shared_ptr<std::vector<float>> staging;  ///< gradient being received; null before the first
-    size_t staged = 0;                            ///< elements of it received so far
-    Element element = Element::kFloat32;          ///< of the parameters that are sent next
-    uint64_t coming = 0;                          ///< sequence number of the push being received
-    double coming_since = 0;
-    double received = 0;                ///< when it was complete
-    double updates = 0;                 ///< seconds of its wait in which versions were made (the server's mutex)
-    base::TraceTrack* trace = nullptr;  ///< from its first traced push on; used by its handler
-    bool traced = false;                ///< trace the complete push (the server's mutex)
-    base::Condition woken;              ///< its wait is over
-    bool asleep = false;                ///< its handler waits on `woken` (the server's mutex)
-  };
+  using Session = ServerSession;
 
   [[nodiscard]] bool coordinates() const { return options_.index == 0; }
   void log(std::string_view level, const std::string& text) const;
@@ -115,23 +82,47 @@ class Server {
   [[nodiscard]] wire::Hello check_hello(const transport::Stream& stream, const transport::Frame& frame);
   /// Throws DataError if the peer's certificate is not for the role it claims.
   void check_identity(const transport::Stream& stream, const std::string& role);
-  /// Waits until no other process has the role. Throws DataError if another one has it and shows that it lives.
-  void claim_role(const transport::Stream& stream, const wire::Hello& hello) LOCKSTEP_REQUIRES(mutex_);
+  /// Waits until no other process has the role, and opens the stream then; refuses it if another one has the role and
+  /// shows that it lives.
+  void claim_role(Session& session, double came) LOCKSTEP_REQUIRES(mutex_);
+  void refuse_claim(const Session& session, const std::string& holder) LOCKSTEP_REQUIRES(mutex_);
   void handle(transport::Stream& stream);
-  void serve_control(transport::Stream& stream, const wire::Hello& hello);
-  /// A control stream that is served.
-  struct Control {
-    wire::Hello hello;
-    std::optional<ControlStreams::Entry> entry;
-  };
-  void on_control(Control& control, const transport::Frame& frame);
-  void on_control_end(Control& control);
-  void serve_data(transport::Stream& stream, const wire::Hello& hello);
+  /// Tells the peer why its stream ends.
+  void refuse(transport::Stream& stream, const std::exception& error);
+  void open(Session& session) LOCKSTEP_REQUIRES(mutex_);
+  void open_control(Session& session) LOCKSTEP_REQUIRES(mutex_);
+  void on_control(Session& session, const transport::Frame& frame);
+  void on_control_end(Session& session);
   void answer(Session& session, const transport::Frame& frame);
   [[nodiscard]] wire::Welcome welcome() const LOCKSTEP_REQUIRES(mutex_);
+  void on_end_of(Session& session);
   void dismiss(Session& session);
   /// Handles the end of a stream of this process.
   void departed(const wire::Hello& hello, const std::string& why);
+
+  // Waits and answers.
+  /// Sends what is left of an answer, and goes on after a wait.
+  transport::Next proceed(Session& session);
+  /// Calls what follows the session's waits that are over; makes versions if that may end one. Throws if the session or
+  /// the server ends first.
+  void go_on(Session& session) LOCKSTEP_REQUIRES(mutex_);
+  /// True if its wait ends, one way or another.
+  [[nodiscard]] bool may_go_on(const Session& session) const LOCKSTEP_REQUIRES(mutex_);
+  [[nodiscard]] bool is_over(const Session& session) const;
+  /// Lets the hands look at sessions whose waits are over.
+  void wake_waiting() LOCKSTEP_REQUIRES(mutex_);
+  void wake_to_make() LOCKSTEP_REQUIRES(mutex_);
+  /// The session waits, and `then` follows; go_on() begins it.
+  void wait_for(Session& session, const Waiting& what, std::function<void()> then) LOCKSTEP_REQUIRES(mutex_);
+  /// The same, for the first parameters. Throws DataError if the chief would wait.
+  void wait_for_parameters(Session& session, const char* what, std::function<void()> then) LOCKSTEP_REQUIRES(mutex_);
+  void wait_until(Session& session, std::function<bool()> until, std::function<void()> then) LOCKSTEP_REQUIRES(mutex_);
+  void send_later(Session& session, const transport::Header& header, std::span<const float> values,
+                  std::shared_ptr<const void> hold, std::optional<std::string> last);
+  void send_state(Session& session, const View& view, const wire::Snapshot& end);
+  /// Holds the current version for the session, to be sent without the mutex.
+  [[nodiscard]] View take_view(Session& session) const LOCKSTEP_REQUIRES(mutex_);
+  void send_parameters(Session& session, const View& view, wire::Reply reply, uint64_t sequence);
 
   // The connection to ps:0; for the other servers.
   void follow_coordinator();
@@ -140,8 +131,8 @@ class Server {
   void listen_to_coordinator(transport::Stream& stream);
 
   // Updates. Those that make versions release the mutex meanwhile.
-  /// Makes all versions that can be made, and carries out the job's orders. Not for threads that read or
-  /// send heartbeats.
+  /// Makes all versions that can be made, or leaves them to the maker thread if they take long, and carries out the
+  /// job's orders. Not for threads that read or send heartbeats.
   void settle() LOCKSTEP_REQUIRES(mutex_);
   /// Carries out the job's orders, makes versions that take little time, and leaves others to the maker thread.
   void let_others_make() LOCKSTEP_REQUIRES(mutex_);
@@ -149,12 +140,13 @@ class Server {
   [[nodiscard]] bool is_short(const Update& update) const;
   /// The maker thread.
   void make_versions();
+  void make_all() LOCKSTEP_REQUIRES(mutex_);
+  /// Seconds that this server was making versions so far.
+  [[nodiscard]] double seconds_of_updates() const LOCKSTEP_REQUIRES(mutex_);
   /// Makes the next version. Returns false if there is none, none can be made now, or another thread makes one.
   bool make_next() LOCKSTEP_REQUIRES(mutex_);
   void make(const Update& update) LOCKSTEP_REQUIRES(mutex_);
   void carry_out(const Orders& orders) LOCKSTEP_REQUIRES(mutex_);
-  /// Wakes the streams whose waits are over or that look for room, and all who wait on `changed_`.
-  void wake() LOCKSTEP_REQUIRES(mutex_);
   /// Lock-free: applies a counted gradient.
   void apply(const Booked& booked) LOCKSTEP_REQUIRES(mutex_);
   /// Lock-free: applies the session's counted gradient, if it has one. Returns the seconds it took.
@@ -166,28 +158,34 @@ class Server {
   // Requests.
   void on_push(Session& session, const transport::Frame& frame);
   void on_push_complete(Session& session, const transport::Frame& frame);
-  [[nodiscard]] wire::Reply take_push(Session& session, const Push& push, const wire::PushEnd& end, View& view);
+  void begin_staging(Session& session, const transport::Frame& frame) LOCKSTEP_REQUIRES(mutex_);
+  void take_push(Session& session, const Push& push, const wire::PushEnd& end) LOCKSTEP_REQUIRES(mutex_);
+  void answer_push(Session& session, const Push& push, double since) LOCKSTEP_REQUIRES(mutex_);
   void on_join(Session& session, const transport::Frame& frame);
   void on_pull(Session& session, const transport::Frame& frame);
   void on_init(Session& session, const transport::Frame& frame);
   void begin_init(const Session& session, const wire::JobConfig& config);
   void end_init(Session& session, const transport::Frame& frame);
+  /// First parameters that are here.
+  struct Initial {
+    SessionId by = 0;
+    wire::JobConfig job;
+    uint64_t version = 0;
+    wire::Ledger ledger;
+    std::vector<std::vector<float>> values;  ///< parameters, then slots, empty for zeros
+  };
+  /// The maker thread: sets them once nobody uses the earlier ones.
+  void set_initial(const Initial& initial) LOCKSTEP_REQUIRES(mutex_);
+  /// Waits without the mutex until nobody uses the state's file.
+  void wait_until_released() LOCKSTEP_REQUIRES(mutex_);
   void on_leave(Session& session, const transport::Frame& frame);
   void on_wait_end(Session& session);
   void on_stop(Session& session, train::StopReason reason);
   void on_hold(Session& session);
   void on_snapshot(Session& session, const transport::Frame& frame);
+  void take_snapshot(Session& session, uint64_t sequence) LOCKSTEP_REQUIRES(mutex_);
   void on_follow(Session& session, const transport::Frame& frame);
   void on_end(Session& session);
-  void send_state(Session& session, const View& view, const wire::Snapshot& end);
-  /// Holds the current version for the session, to be sent without the mutex: end_init may wait for that with it.
-  [[nodiscard]] View take_view(Session& session) const LOCKSTEP_REQUIRES(mutex_);
-  void send_parameters(Session& session, const View& view, wire::Reply reply, uint64_t sequence);
-  /// Sleeps until the session's wait is over; throws if the session or the server ends first.
-  void wait(Session& session) LOCKSTEP_REQUIRES(mutex_);
-  void wait_for(Session& session, const Waiting& what) LOCKSTEP_REQUIRES(mutex_);
-  /// Waits for the first parameters. Throws DataError if the chief would wait.
-  void wait_for_parameters(Session& session, const char* what) LOCKSTEP_REQUIRES(mutex_);
   /// Puts into the reply how long a push has waited for others since `since`, without the time that versions took.
   void tell_wait(const Session& session, wire::Reply& reply, double since) LOCKSTEP_REQUIRES(mutex_);
 
@@ -198,6 +196,7 @@ class Server {
   [[nodiscard]] std::string state_file() const { return options_.folder + "/state"; }
   [[nodiscard]] std::string job_file() const { return options_.folder + "/job"; }
 
+  void stop_maker();
   void monitor();
   void watch_until_the_end();
   [[nodiscard]] bool alone_after_the_end();
@@ -213,18 +212,23 @@ class Server {
   ServerTimes times_;
   ServerTrace trace_;
 
-  std::atomic<int> claims_ = 0;  ///< processes that wait for a role
+  std::atomic<int> claims_ = 0;  ///< streams that wait for a role
   Applier applier_;
 
   mutable base::Mutex mutex_;
-  base::Condition changed_;
+  base::Condition changed_;  ///< for the monitor, near the end
   base::Condition to_make_;  ///< wakes the maker thread
   base::Condition ending_;   ///< signals the end of this server or the job to threads that should sleep through updates
   Job job_ LOCKSTEP_GUARDED_BY(mutex_);
   std::shared_ptr<ParameterShard> shard_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<SessionId, Session*> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);                  ///< refusals already logged
+  std::set<Session*> waiting_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> tasks_ LOCKSTEP_GUARDED_BY(mutex_);  ///< of the maker thread, before versions
+  bool makes_at_once_ LOCKSTEP_GUARDED_BY(mutex_) = false;               ///< versions are small: hands make them
+  double updates_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                       ///< seconds of finished updates
+  double update_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                  ///< 0: none is under way
+  std::set<std::string> impostors_ LOCKSTEP_GUARDED_BY(mutex_);          ///< refusals already logged
   transport::Stream* coordinator_stream_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;  ///< once it is welcomed
   transport::Stream* followed_ LOCKSTEP_GUARDED_BY(mutex_) = nullptr;            ///< the same, before it is as well
   bool asked_to_make_ LOCKSTEP_GUARDED_BY(mutex_) = false;

@@ -52,19 +52,29 @@ wire::Hello Server::check_hello(const transport::Stream& stream, const transport
 }
 
 /// A process that was killed, or is cut off, frees its role as its connection closes or after the limit for silence.
-void Server::claim_role(const transport::Stream& stream, const wire::Hello& hello) {
-  const double came = now();
+void Server::claim_role(Session& session, double came) {
+  session.claims = true;
   ++claims_;
-  std::optional<Peers::Holder> holder;
-  for (;;) {
-    holder = control_streams_.other_holder(hello.role(), hello.incarnation(), came);
-    if (!holder || holder->alive || ended_) break;
-    changed_.wait(mutex_);
-  }
-  --claims_;
-  if (!holder) return;
+  const auto holder = [this, &session, came] {
+    return control_streams_.other_holder(session.hello.role(), session.hello.incarnation(), came);
+  };
+  const auto known = [holder] {
+    const std::optional<Peers::Holder> another = holder();
+    return !another || another->alive;
+  };
+  wait_until(session, known, [this, &session, holder] {
+    mutex_.assert_held();
+    session.claims = false;
+    --claims_;
+    if (const std::optional<Peers::Holder> another = holder()) refuse_claim(session, another->process);
+    open(session);
+  });
+}
+
+void Server::refuse_claim(const Session& session, const std::string& holder) {
+  const wire::Hello& hello = session.hello;
   const std::string line =
-      fmt::format("{} is {} already; {} is refused", hello.role(), holder->process, process_of(hello, stream.peer()));
+      fmt::format("{} is {} already; {} is refused", hello.role(), holder, process_of(hello, session.stream.peer()));
   const bool told = impostors_.size() >= kMostImpostors ||
                     !impostors_.insert(fmt::format("{} {}", hello.role(), hello.incarnation())).second;
   if (!told) log("warning", line);

@@ -12,6 +12,9 @@
 namespace lockstep::ps {
 namespace {
 
+constexpr std::chrono::seconds kReleased{2};  ///< for streams that were cut to release the parameters that they sent
+constexpr size_t kSmall = size_t{1} << 20;    ///< parameters of a version that a hand makes: a millisecond or so
+
 size_t count_of(const std::vector<program::ParameterRange>& ranges) {
   size_t count = 0;
   for (const program::ParameterRange& range : ranges) count += range.count;
@@ -49,6 +52,7 @@ void Server::adopt(const wire::JobConfig& config) {
   shard.ledger_bytes = kMostLedgerBytes;
   shard.threads = options_.threads;
   shard_ = std::make_shared<ParameterShard>(shard);
+  makes_at_once_ = shard.parameters <= kSmall && options_.durability != Durability::machine && !options_.at_update;
 }
 
 /// Drops the state of a run that is resumed; the newest checkpoint replaces it.
@@ -133,34 +137,77 @@ void Server::end_init(Session& session, const transport::Frame& frame) {
   const auto ledger = parse<wire::Ledger>(frame);
   const base::MutexLock lock(mutex_);
   if (!coming_) throw DataError("the end of parameters that were not announced");
-  const wire::JobConfig job = *coming_;
-  const std::vector<std::vector<float>> values = std::move(coming_values_);
-  coming_.reset();
-  coming_values_.clear();
-  const size_t count = count_of(ranges_of(job.ranges()));
+  const auto initial =
+      std::make_shared<Initial>(Initial{session.id, *std::exchange(coming_, std::nullopt), frame.header.version, ledger,
+                                        std::exchange(coming_values_, {})});
+  const size_t count = count_of(ranges_of(initial->job.ranges()));
+  std::vector<std::vector<float>>& values = initial->values;
   const auto whole = [&](const std::vector<float>& array) { return array.size() == count; };
   const bool no_slots = std::all_of(values.begin() + 1, values.end(), [](const auto& array) { return array.empty(); });
   if (!whole(values.front()) || !(no_slots || std::all_of(values.begin(), values.end(), whole))) {
     throw DataError(fmt::format("received {} of {} first parameters", values.front().size(), count));
   }
+  if (no_slots) values.resize(1);
+  // By the maker, because it waits for streams that still send earlier parameters, which their hands must cut.
+  struct Outcome {
+    bool done = false;
+    std::exception_ptr error;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  tasks_.emplace_back([this, initial, outcome] {
+    mutex_.assert_held();
+    try {
+      set_initial(*initial);
+    } catch (...) {
+      outcome->error = std::current_exception();
+    }
+    outcome->done = true;
+    wake_waiting();
+  });
+  to_make_.notify_one();
+  wait_until(
+      session, [outcome] { return outcome->done; },
+      [&session, outcome] {
+        if (outcome->error) std::rethrow_exception(outcome->error);
+        static_cast<void>(session.stream.write(header(Kind::ok)));
+      });
+  go_on(session);
+}
+
+void Server::wait_until_released() {
+  if (options_.durability == Durability::checkpoint) return;
+  mutex_.unlock();
+  std::exception_ptr error;
+  try {
+    static_cast<void>(base::LockFile::lock(state_file() + ".lock", kReleased));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  mutex_.lock();
+  if (error) std::rethrow_exception(error);
+}
+
+void Server::set_initial(const Initial& initial) {
+  if (sessions_.count(initial.by) == 0) throw Error("this connection was dropped");
+  const wire::JobConfig& job = initial.job;
   // Made before any state is dropped, because it throws for impossible data.
-  std::unique_ptr<Coordinator> coordinator = job_.coordinator_for(job, frame.header.version, ledger, now());
+  std::unique_ptr<Coordinator> coordinator = job_.coordinator_for(job, initial.version, initial.ledger, now());
   // The previous state belongs to another generation: a new file keeps it from being mistaken for this one.
-  job_.set_parameters(session.id, job, frame.header.version, std::move(coordinator));
+  job_.set_parameters(initial.by, job, initial.version, std::move(coordinator));
   carry_out(job_.orders());    // streams that still send earlier parameters hold the lock of the state's file
   applier_.wait_until_idle();  // an update of the earlier ones may be under way; the job will not count it
   shard_.reset();
+  wait_until_released();
   std::error_code ignored;
   std::filesystem::remove(state_file(), ignored);
   base::write_whole_file(job_file(), job.SerializeAsString());
   adopt(job);
   std::vector<std::span<const float>> slots;
-  if (!no_slots) slots.assign(values.begin() + 1, values.end());
+  slots.assign(initial.values.begin() + 1, initial.values.end());
   const std::string bytes = job_.ledger(now());
-  shard_->initialise(frame.header.version, values.front(), slots, std::as_bytes(std::span(bytes)));
+  shard_->initialise(initial.version, initial.values.front(), slots, std::as_bytes(std::span(bytes)));
   job_.parameters_set(now());
-  settle();
-  static_cast<void>(session.stream.write(header(Kind::ok)));
+  make_all();
 }
 
 }  // namespace lockstep::ps

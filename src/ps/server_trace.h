@@ -21,11 +21,11 @@ class ServerTrace {
   [[nodiscard]] base::TraceTrack* borrow(const std::string& worker);
   void give_back(const std::string& worker, base::TraceTrack* track);
 
-  // The stages of a push; called by the session's handler.
+  // The stages of a push; called by the session's hand.
   void received(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
   void waited(base::TraceTrack& track, uint64_t sequence, double begin, double end) const;
   void sent(base::TraceTrack& track, const wire::Hello& to, uint64_t sequence, double begin, double end) const;
-  /// Lock-free: records that the handler itself applied a push.
+  /// Lock-free: records that the hand itself applied a push.
   void applied(base::TraceTrack& track, const wire::Hello& from, uint64_t sequence, double begin, double end) const;
 
   // Updates; one thread at a time. The last `stored` seconds of an update made it durable; `contributed` marks its

@@ -2,11 +2,11 @@
 // without it, and announced and answered with it again. Whether its worker leaves, comes back or is replaced meanwhile,
 // it counts once.
 //
-// A data stream's handler makes the versions that it finds. The threads that must go on reading or sending heartbeats
-// (the readers of control streams, the monitor, the listener) make short ones, as waking another thread would take
-// longer. Others they leave to the maker thread, which sleeps otherwise.
+// A hand makes the small versions that its requests find, and every thread short ones, as waking another thread would
+// take longer. Others are left to the maker thread, which sleeps otherwise: a hand serves many streams, heartbeats
+// among them.
 //
-// A lock-free update (Hogwild) is counted and stored like that, and applied after that by the handler of its worker. A
+// A lock-free update (Hogwild) is counted and stored like that, and applied after that by the hand of its worker. A
 // process killed in between keeps a part of it.
 #include "optim/schedule.h"
 #include "ps/server.h"
@@ -14,11 +14,14 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr size_t kShort = size_t{256} << 10;  ///< elements read and written, in some 0.1 ms
+constexpr std::chrono::milliseconds kRoomPoll{10};  ///< between two looks whether a View has ended
+constexpr size_t kShort = size_t{256} << 10;        ///< elements read and written, in some 0.1 ms
 
 }  // namespace
 
-void Server::settle() {
+void Server::settle() { makes_at_once_ ? make_all() : let_others_make(); }
+
+void Server::make_all() {
   do carry_out(job_.orders());
   while (make_next());
   carry_out(job_.orders());
@@ -28,7 +31,7 @@ void Server::let_others_make() {
   carry_out(job_.orders());
   const std::optional<Update> next = job_.next(now());
   if (!next) return;
-  if (is_short(*next)) return settle();
+  if (is_short(*next)) return make_all();
   asked_to_make_ = true;
   to_make_.notify_one();
 }
@@ -42,14 +45,22 @@ bool Server::is_short(const Update& update) const {
 void Server::make_versions() try {
   const base::MutexLock lock(mutex_);
   for (;;) {
-    while (!asked_to_make_ && !ended_) to_make_.wait(mutex_);
+    while (!asked_to_make_ && tasks_.empty() && !ended_) to_make_.wait(mutex_);
     if (ended_) return;
-    asked_to_make_ = false;
-    settle();
+    while (!tasks_.empty()) {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      task();
+    }
+    if (!std::exchange(asked_to_make_, false)) continue;
+    if (job_.waits_for_room()) to_make_.wait_for(mutex_, kRoomPoll);
+    make_all();
   }
 } catch (const std::exception&) {
   end_with_error();
 }
+
+double Server::seconds_of_updates() const { return updates_ + (update_since_ == 0 ? 0 : now() - update_since_); }
 
 void Server::with_shard(const std::function<void(const Applier::Work&)>& what) {
   std::optional<Applier::Work> work(std::in_place, applier_, shard_);
@@ -72,7 +83,11 @@ bool Server::make_next() {
   const std::optional<Update> update = job_.next(now());
   if (!update) return false;
   const bool there = job_.config().lock_free() || shard_->has_room();
-  if (!job_.room(there, options_.folder, now())) return false;
+  if (!job_.room(there, options_.folder, now())) {
+    asked_to_make_ = true;  // it looks again soon
+    to_make_.notify_one();
+    return false;
+  }
   make(*update);
   return true;
 }
@@ -100,15 +115,7 @@ void Server::carry_out(const Orders& orders) {
   }
   if (orders.drop_ps0 && followed_ != nullptr) followed_->cancel(*orders.drop_ps0);
   if (orders.end) end(*orders.end);
-  if (orders.changed) wake();
-}
-
-void Server::wake() {
-  for (const auto& [id, session] : sessions_) {
-    const bool wanted = ended_ || job_.waits_for_room() || job_.gone(id) || job_.over(id);
-    if (session->asleep && wanted) session->woken.notify_one();
-  }
-  changed_.notify_all();
+  if (orders.changed) wake_waiting();
 }
 
 void Server::make(const Update& update) {
@@ -129,7 +136,10 @@ void Server::make(const Update& update) {
   if (!sync && !update.parts.empty()) task.how.gradient_scale = update.parts.front().scale;  // clipped by its worker
   if (sync) task.clip_norm = rules.clip_norm;
   Applier::Done done;
+  update_since_ = began;
   with_shard([&](const Applier::Work& work) { done = applier_.make(work, task); });
+  updates_ = seconds_of_updates();
+  update_since_ = 0;
   job_.set_gradient_norm(done.gradient_norm);
   if (!task.lock_free) trace_update(update.decision, began, done.stored);
   const std::optional<Booked> booked = task.lock_free ? job_.book(update, done.how) : std::nullopt;
@@ -143,7 +153,7 @@ void Server::make(const Update& update) {
 void Server::apply(const Booked& booked) {
   with_shard([&](const Applier::Work& work) { Applier::apply_in_place(work, booked); });
   job_.applied();
-  wake();
+  wake_waiting();
 }
 
 double Server::apply_booked(Session& session) {

@@ -1,21 +1,37 @@
-// Streams without a thread of their own: for connections on which little is said, however many there are.
+// Streams without threads of their own: a Server with hands serves any number of them by so many threads. Each stream
+// belongs to one hand, which alone calls its functions, one at a time, so they need no lock among themselves.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "transport/stream.h"
 
 namespace lockstep::transport {
 
-/// What becomes of an attended stream. Called by the server's own thread, which serves all others meanwhile: nothing
-/// here may wait for long. Writes to the stream are free, from another thread.
-struct Attendance {
-  std::function<void(const Frame&)> on_frame;  ///< an exception ends the stream; the peer receives its text
-  std::function<void()> on_end;                ///< called once, before the stream is destroyed
+/// What an attended stream does next.
+enum class Next : uint8_t {
+  read,  ///< reads the next frame, once all that was written is on its way
+  wait,  ///< reads nothing until wake() is called, or all that was written is on its way; then `ready` is asked
+  end    ///< ends in order: the peer receives all that was written
 };
 
-/// For a handler of a Server, as its last act: the server's own thread reads the stream from now on, and the handler's
-/// thread ends.
+/// What becomes of an attended stream. Nothing here may wait for long: the hand serves others, too. Writes do not wait,
+/// from any thread: frames are sent one after another, in order. An exception ends the stream; the peer receives its
+/// text.
+struct Attendance {
+  std::function<Next(const Frame&)> on_frame;
+  std::function<Next()> ready = {};  ///< asked before a frame is read, and whenever something may have changed
+  std::function<void()> on_end;      ///< called once, before the stream is destroyed
+  /// Little is said here: frames are read even while others are being sent, and other streams are preferred to have the
+  /// hand alone.
+  bool light = false;
+};
+
+/// For a handler of a Server with hands, as its last act: the stream is served like this from now on.
 void attend(Stream& stream, Attendance attendance);
+
+/// Lets the hand of an attended stream ask `ready`. Any thread, between attend() and `on_end`.
+void wake(Stream& stream);
 
 }  // namespace lockstep::transport

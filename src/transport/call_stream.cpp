@@ -120,8 +120,9 @@ base::Result<Frame> CallStream::read() {
   return frame;
 }
 
-base::Status CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
-                               std::shared_ptr<const void> hold) {
+base::Result<CallStream::Message> CallStream::message_of(const Header& header,
+                                                         std::span<const std::span<const std::byte>> pieces,
+                                                         const std::shared_ptr<const void>& hold) const {
   size_t payload = 0;
   for (const auto& piece : pieces) payload += piece.size();
   if (payload > options_.largest_payload) {
@@ -129,17 +130,31 @@ base::Status CallStream::write(const Header& header, std::span<const std::span<c
                          fmt::format("the payload of a frame for {} has {} bytes; at most {} are allowed", peer_,
                                      payload, options_.largest_payload)};
   }
-  const core::BufferPtr message = make_message(encode_header(header, payload), pieces, hold);
-  hold.reset();
+  return Message{make_message(encode_header(header, payload), pieces, hold), payload};
+}
+
+bool CallStream::start_write(const Message& message) {
   grpc_op op{};
   op.op = GRPC_OP_SEND_MESSAGE;
-  op.data.send_message.send_message = message.get();
+  op.data.send_message.send_message = message.buffer.get();
+  return start({&op, 1}, Tag::kWrite);
+}
+
+void CallStream::count_sent(const Message& message) {
+  sent_.fetch_add(message.payload, std::memory_order_relaxed);
+  if (options_.meter != nullptr) options_.meter->sent(kHeaderBytes + message.payload);
+}
+
+base::Status CallStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                               std::shared_ptr<const void> hold) {
+  const base::Result<Message> message = message_of(header, pieces, hold);
+  if (!message) return message.failure();
+  hold.reset();
   writing_ = true;
-  const bool success = start({&op, 1}, Tag::kWrite) && wait(Tag::kWrite);
+  const bool success = start_write(message.value()) && wait(Tag::kWrite);
   writing_ = false;
   if (!success) return ended(false);
-  sent_.fetch_add(payload, std::memory_order_relaxed);
-  if (options_.meter != nullptr) options_.meter->sent(kHeaderBytes + payload);
+  count_sent(message.value());
   return {};
 }
 

@@ -1,6 +1,7 @@
 // One side of a stream over one gRPC call: the code that client and server share. Internal.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -28,18 +29,23 @@ class CallStream : public Stream {
 
   base::Result<Frame> read() final;
   base::Status write(const Header& header, std::span<const std::span<const std::byte>> pieces,
-                     std::shared_ptr<const void> hold) final;
+                     std::shared_ptr<const void> hold) override;
   using Stream::write;
   void cancel(const std::string& why) final;
   [[nodiscard]] std::string peer() const final { return peer_; }
   [[nodiscard]] Traffic traffic() const final;
   [[nodiscard]] std::optional<double> unanswered() const final;
 
- protected:
-  /// Operations in flight, by the thread that waits for them. Their addresses are gRPC's tags.
-  enum class Tag : char { kStart, kRead, kWrite, kEnd };
+  /// What an operation in flight is for.
+  enum class Tag : uint8_t { kStart, kRead, kWrite, kEnd, kWake };
+  /// An operation in flight. Its address is gRPC's tag.
+  struct Operation {
+    CallStream* stream;
+    Tag tag;
+  };
 
-  bool start(std::span<const grpc_op> ops, Tag tag);
+ protected:
+  virtual bool start(std::span<const grpc_op> ops, Tag tag);
   /// Asks for the next frame without waiting; read() then returns it. Called by the reader's thread.
   bool start_read();
   /// True if the frame requested by start_read() has arrived or never will.
@@ -48,7 +54,7 @@ class CallStream : public Stream {
   /// True if the ended read has a message.
   [[nodiscard]] bool has_message() const { return reading_.success && reading_.received != nullptr; }
   /// Waits for the operation until the deadline. Returns true if it has ended; `success` says how.
-  bool wait(Tag tag, gpr_timespec deadline, bool& success);
+  virtual bool wait(Tag tag, gpr_timespec deadline, bool& success);
   /// Waits without a deadline.
   bool wait(Tag tag);
 
@@ -56,6 +62,19 @@ class CallStream : public Stream {
   void set_socket(base::FileHandle socket) { socket_ = std::move(socket); }
   /// Breaks the connection. Any thread.
   void cut();
+
+  struct Message {
+    core::BufferPtr buffer;
+    size_t payload = 0;
+  };
+  [[nodiscard]] base::Result<Message> message_of(const Header& header,
+                                                 std::span<const std::span<const std::byte>> pieces,
+                                                 const std::shared_ptr<const void>& hold) const;
+  bool start_write(const Message& message);
+  void count_sent(const Message& message);
+  /// A write is in flight, which cancel() may have to cut short.
+  void set_writing(bool writing) { writing_ = writing; }
+  base::Failure ended(bool reading);
 
   /// Returns the reason why nothing more can be read or written, after a read or write has failed.
   virtual std::string why_ended(bool reading) = 0;
@@ -66,14 +85,14 @@ class CallStream : public Stream {
   std::string peer_;
 
  private:
-  void* address_of(Tag tag) { return &tags_[static_cast<size_t>(tag)]; }
-  base::Failure ended(bool reading);
+  void* address_of(Tag tag) { return &operations_[static_cast<size_t>(tag)]; }
 
   const Options options_;
-  core::QueuePtr queue_;
+  core::QueuePtr queue_;  ///< null: a hand waits for the call's operations
   core::CallPtr call_;
   base::FileHandle socket_;
-  char tags_[4] = {};
+  std::array<Operation, 5> operations_{
+      {{this, Tag::kStart}, {this, Tag::kRead}, {this, Tag::kWrite}, {this, Tag::kEnd}, {this, Tag::kWake}}};
   /// A read in flight; used by the reader's thread.
   struct {
     bool started = false;

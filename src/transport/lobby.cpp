@@ -75,8 +75,8 @@ Opening opening_of(int socket, bool tls) {
 
 }  // namespace
 
-Lobby::Lobby(const ServerOptions& options, std::function<std::string()> why_full)
-    : options_(options), why_full_(std::move(why_full)) {
+Lobby::Lobby(const ServerOptions& options, const Hands& hands, std::function<std::string()> why_full)
+    : options_(options), hands_(hands), why_full_(std::move(why_full)) {
   if (!options_.security.keys.empty()) keys_ = read_keys(options_.security);
 }
 
@@ -159,7 +159,10 @@ bool Lobby::host(Stranger& stranger) try {
     stranger.check = std::make_shared<core::PeerCheck>(keys_->authority, Purpose::client, "");
     credentials = core::server_credentials(*keys_, stranger.check);
   }
-  stranger.host = std::make_unique<ServerHost>(std::move(stranger.socket), credentials, options_.largest_payload);
+  stranger.hand = HandShare(least_busy(hands_));
+  stranger.host =
+      std::make_unique<ServerHost>(std::move(stranger.socket), credentials, options_.largest_payload,
+                                   stranger.hand.hand() == nullptr ? nullptr : stranger.hand.hand()->queue());
   return true;
 } catch (const LimitError& error) {
   limit_ = error.what();
@@ -176,7 +179,7 @@ void Lobby::begin(Stranger& stranger, ServerHost::Call call) {
   };
   const bool known = call.method == core::kMethod;
   stranger.stream = std::make_unique<ServerStream>(
-      std::move(call.call), std::move(call.queue), stranger.host->socket(), keys_.has_value(),
+      std::move(call.call), std::move(call.queue), std::move(stranger.hand), stranger.host->socket(), keys_.has_value(),
       CallStream::Options{.largest_payload = options_.largest_payload, .spin = options_.spin, .meter = options_.meter});
   if (!known) return decline("this server has no such method");
   if (const std::string why = why_full_(); !why.empty()) return decline(why);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "transport/hand.h"
 #include "transport/server_host.h"
 #include "transport/server_stream.h"
 
@@ -33,7 +34,7 @@ class Lobby {
   };
 
   /// `why_full` returns why the server takes no more streams; empty: it does. Throws UsageError for unusable keys.
-  Lobby(const ServerOptions& options, std::function<std::string()> why_full);
+  Lobby(const ServerOptions& options, const Hands& hands, std::function<std::string()> why_full);
 
   [[nodiscard]] size_t size() const { return strangers_.size(); }
   void take(base::FileHandle socket);
@@ -59,6 +60,7 @@ class Lobby {
     core::PeerCheckPtr check;
     std::unique_ptr<ServerHost> host;
     std::unique_ptr<ServerStream> stream;
+    HandShare hand;       ///< until the stream has it
     bool ending = false;  ///< true once it was told that it is refused
   };
 
@@ -75,6 +77,7 @@ class Lobby {
   void report(const std::string& key, const std::string& line);
 
   const ServerOptions& options_;
+  const Hands& hands_;
   const std::function<std::string()> why_full_;
   std::optional<Keys> keys_;        ///< keys as last read: the files may be replaced while a job runs
   std::set<std::string> reported_;  ///< refusals already reported, one line each

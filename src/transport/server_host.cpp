@@ -15,8 +15,8 @@ constexpr std::chrono::milliseconds kHurry{100};
 }  // namespace
 
 ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                       size_t largest_payload)
-    : watch_(std::move(socket)), call_queue_(core::make_pluck_queue()) {
+                       size_t largest_payload, grpc_completion_queue* hand_queue)
+    : watch_(std::move(socket)), call_queue_(hand_queue == nullptr ? core::make_pluck_queue() : nullptr) {
   // gRPC gets its own handle, and closes it without notice.
   base::FileHandle handle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0));
   if (!handle.open()) base::throw_io_error("duplicate", "a connection", errno);
@@ -30,7 +30,8 @@ ServerHost::ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::Serv
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   server_ = builder.BuildAndStart();
   if (!server_) throw IoError("cannot make a gRPC server for a connection");
-  grpc_server_request_call(server_->c_server(), &call_, &details_, &metadata_, call_queue_.get(), queue_->cq(), this);
+  grpc_server_request_call(server_->c_server(), &call_, &details_, &metadata_,
+                           hand_queue == nullptr ? call_queue_.get() : hand_queue, queue_->cq(), this);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.fd = handle.release();
   door_->HandleNewConnection(&connection);
@@ -70,6 +71,11 @@ void ServerHost::wait_for_hang_up(std::chrono::milliseconds at_most) {
   while (!hung_up() && std::chrono::steady_clock::now() - start < (hurried_ ? std::min(at_most, kHurry) : at_most)) {
     run_once(kLookAtPeer, ignored);
   }
+}
+
+void ServerHost::work() {
+  bool ignored = false;
+  run_once(std::chrono::milliseconds(0), ignored);
 }
 
 base::FileHandle ServerHost::socket() const { return base::FileHandle(fcntl(watch_.get(), F_DUPFD_CLOEXEC, 0)); }

@@ -1,9 +1,9 @@
-// A gRPC server for one accepted connection. Used by the one thread that owns the connection: first the acceptor's,
-// then its stream's. Internal.
+// A gRPC server for one accepted connection. Used by the one thread that owns the connection: the acceptor's, and with
+// a handler's thread that one after it. Internal.
 //
 // A gRPC server of many connections would poll all of them from shared threads and pass the bytes on to the waiting
-// thread. With one server per connection the waiting thread reads its own socket, and a broken or hostile peer affects
-// no other. Only `cut` and `hurry` may be called from other threads.
+// thread. With one server per connection the waiting thread, or the stream's hand, reads the socket itself, and a
+// broken or hostile peer affects no other. Only `cut` and `hurry` may be called from other threads.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -22,15 +22,16 @@ namespace lockstep::transport {
 
 class ServerHost {
  public:
+  /// `hand_queue`: the queue of the hand that waits for the call's operations; null: the call has a queue of its own.
   ServerHost(base::FileHandle socket, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-             size_t largest_payload);
+             size_t largest_payload, grpc_completion_queue* hand_queue);
   ~ServerHost();
   ServerHost(const ServerHost&) = delete;
   ServerHost& operator=(const ServerHost&) = delete;
 
   struct Call {
-    core::QueuePtr queue;
-    core::CallPtr call;  ///< null: no call yet
+    core::QueuePtr queue;  ///< its own, if it has one
+    core::CallPtr call;    ///< null: no call yet
     std::string method;
   };
   /// Lets gRPC work, without waiting. Returns the peer's call if it has arrived.
@@ -41,6 +42,8 @@ class ServerHost {
 
   /// Lets the peer read its last frames and hang up.
   void wait_for_hang_up(std::chrono::milliseconds at_most);
+  /// Lets gRPC work, without waiting.
+  void work();
 
   /// Returns another handle of the connection's socket.
   [[nodiscard]] base::FileHandle socket() const;

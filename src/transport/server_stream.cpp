@@ -2,12 +2,15 @@
 
 #include <grpc/support/alloc.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "lockstep/error.h"
 #include "transport/certificate.h"
 
 namespace lockstep::transport {
 namespace {
-
-constexpr std::chrono::seconds kLastWord{5};  // time for a slow peer to read the last frames
 
 std::string certificate_of(grpc_call* call) {
   const std::unique_ptr<grpc_auth_context, core::Release<grpc_auth_context_release>> context(
@@ -21,9 +24,9 @@ std::string certificate_of(grpc_call* call) {
 
 }  // namespace
 
-ServerStream::ServerStream(core::CallPtr call, core::QueuePtr queue, base::FileHandle socket, bool tls,
+ServerStream::ServerStream(core::CallPtr call, core::QueuePtr queue, HandShare hand, base::FileHandle socket, bool tls,
                            const Options& options)
-    : CallStream(std::move(call), std::move(queue), options), tls_(tls) {
+    : CallStream(std::move(call), std::move(queue), options), tls_(tls), hand_(std::move(hand)) {
   set_socket(std::move(socket));
   char* peer = grpc_call_get_peer(this->call());
   peer_ = core::plain_address(peer);
@@ -47,24 +50,142 @@ void ServerStream::begin(bool read) {
   if (read) start_read();
 }
 
-void ServerStream::finish(const std::string& failure) {
-  if (!under_way_) return;
-  under_way_ = false;
+bool ServerStream::start_finish(const std::string& failure) {
+  if (!std::exchange(under_way_, false)) return false;
+  {
+    const base::MutexLock lock(outbox_mutex_);
+    closed_ = true;
+  }
   if (!read_ended()) cancel(failure);
   grpc_slice details = grpc_slice_from_copied_string(failure.c_str());
   grpc_op op{};
   op.op = GRPC_OP_SEND_STATUS_FROM_SERVER;
   op.data.send_status_from_server.status = failure.empty() ? GRPC_STATUS_OK : GRPC_STATUS_ABORTED;
   op.data.send_status_from_server.status_details = failure.empty() ? nullptr : &details;
-  bool success = false;
-  if (start({&op, 1}, Tag::kWrite) && !wait(Tag::kWrite, core::deadline_in(kLastWord), success)) {
-    cut();  // the peer does not read
-    wait(Tag::kWrite);
+  {
+    const base::MutexLock lock(flight_mutex_);
+    finishing_ = true;
   }
+  const bool started = start({&op, 1}, Tag::kWrite);
   grpc_slice_unref(details);
-  wait(Tag::kStart);
+  return started;
+}
+
+void ServerStream::finish(const std::string& failure) {
+  if (has_hand()) {
+    start_finish(failure);
+    return wait_until_idle();
+  }
+  if (!under_way_) return;
+  bool success = false;
+  if (start_finish(failure) && !wait(Tag::kWrite, core::deadline_in(kLastWord), success)) {
+    cut();  // the peer does not read
+    CallStream::wait(Tag::kWrite);
+  }
+  CallStream::wait(Tag::kStart);
   if (!read_ended()) static_cast<void>(read());
-  wait(Tag::kEnd);
+  CallStream::wait(Tag::kEnd);
+}
+
+// With a hand.
+
+bool ServerStream::start(std::span<const grpc_op> ops, Tag tag) {
+  if (!has_hand()) return CallStream::start(ops, tag);
+  {
+    const base::MutexLock lock(flight_mutex_);
+    ++in_flight_;
+  }
+  hand_.hand()->started.fetch_add(1, std::memory_order_release);
+  if (CallStream::start(ops, tag)) return true;
+  const base::MutexLock lock(flight_mutex_);
+  --in_flight_;
+  return false;
+}
+
+/// With a hand only frames are waited for, and they are here or not.
+bool ServerStream::wait(Tag tag, gpr_timespec deadline, bool& success) {
+  if (!has_hand()) return CallStream::wait(tag, deadline, success);
+  const base::MutexLock lock(flight_mutex_);
+  success = read_arrived_ && read_success_;
+  return std::exchange(read_arrived_, false);
+}
+
+base::Status ServerStream::write(const Header& header, std::span<const std::span<const std::byte>> pieces,
+                                 std::shared_ptr<const void> hold) {
+  if (!has_hand()) return CallStream::write(header, pieces, std::move(hold));
+  base::Result<Message> message = message_of(header, pieces, hold);
+  if (!message) return message.failure();
+  const base::MutexLock lock(outbox_mutex_);
+  if (closed_ || is_cancelled()) return ended(false);
+  outbox_.push_back(std::move(message.value()));
+  if (outbox_.size() > 1) return {};
+  set_writing(true);
+  if (start_write(outbox_.front())) return {};
+  closed_ = true;
+  outbox_.clear();
+  return ended(false);
+}
+
+void ServerStream::wrote(bool success) {
+  std::deque<Message> done;  // released without the mutex
+  const base::MutexLock lock(outbox_mutex_);
+  if (outbox_.empty()) return;  // it was the final status
+  if (success) {
+    count_sent(outbox_.front());
+    done.push_back(std::move(outbox_.front()));
+    outbox_.pop_front();
+    if (outbox_.empty()) return set_writing(false);
+    if (start_write(outbox_.front())) return;
+  }
+  closed_ = true;
+  std::move(outbox_.begin(), outbox_.end(), std::back_inserter(done));
+  outbox_.clear();
+}
+
+bool ServerStream::drained() const {
+  const base::MutexLock lock(outbox_mutex_);
+  return outbox_.empty();
+}
+
+bool ServerStream::completed(Tag tag, bool success) {
+  {
+    const base::MutexLock lock(flight_mutex_);
+    if (tag == Tag::kRead) {
+      read_arrived_ = true;
+      read_success_ = success;
+    }
+  }
+  if (tag == Tag::kWrite) wrote(success);
+  if (tag == Tag::kWake) waking_ = false;
+  Driver* const driver = driver_;
+  if (driver != nullptr) driver->on_event(tag);
+  const base::MutexLock lock(flight_mutex_);
+  --in_flight_;
+  landed_.notify_all();
+  return driver == nullptr || (finishing_ && in_flight_ == 0);
+}
+
+void ServerStream::wake() {
+  if (!waking_.exchange(true)) start({}, Tag::kWake);
+}
+
+bool ServerStream::idle() const {
+  const base::MutexLock lock(flight_mutex_);
+  return finishing_ && in_flight_ == 0;
+}
+
+void ServerStream::wait_until_idle() {
+  const auto until = std::chrono::steady_clock::now() + kLastWord;
+  const base::MutexLock lock(flight_mutex_);
+  while (in_flight_ > 0 && std::chrono::steady_clock::now() < until) landed_.wait_for(flight_mutex_, kLastWord);
+  if (in_flight_ > 0) cut();  // the peer does not read
+  while (in_flight_ > 0) landed_.wait(flight_mutex_);
+}
+
+void ServerStream::attend(Attendance attendance) {
+  if (!has_hand()) throw UsageError("a stream with a thread cannot be attended");
+  attendance_ = std::move(attendance);
+  if (attendance_->light) hand_.make_light();
 }
 
 std::string ServerStream::why_ended(bool reading) {
@@ -84,5 +205,7 @@ void ServerStream::admit() {
 void attend(Stream& stream, Attendance attendance) {
   dynamic_cast<ServerStream&>(stream).attend(std::move(attendance));
 }
+
+void wake(Stream& stream) { dynamic_cast<ServerStream&>(stream).wake(); }
 
 }  // namespace lockstep::transport

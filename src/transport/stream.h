@@ -3,7 +3,8 @@
 // without a copy; `hold` keeps them alive until the transport has released them.
 //
 // Threads: one thread may read and one may write at the same time; any thread may call `cancel`. A Server has one
-// thread for listening and for connections that are not streams yet, and runs each stream's handler on its own thread.
+// thread for listening and for connections that are not streams yet. It runs each stream's handler on a thread of its
+// own, or serves all streams with a fixed number of threads (`hands`).
 // Every frame is checked before use: an unknown magic number or a payload larger than the limit ends the stream with a
 // reason.
 #pragma once
@@ -131,6 +132,10 @@ struct ServerOptions {
   /// The peer speaks first: the handler runs when the first frame has arrived, and calls Stream::admit once it knows
   /// the peer. Until then the peer is a stranger; there are at most 64, and none has a thread before its first frame.
   bool hello_first = false;
+  /// Number of threads that serve all streams together; the peers speak first. A handler then reads the first frame,
+  /// calls attend() (attend.h) and returns; otherwise its stream ends. 0: each stream's handler has a thread of its
+  /// own, and may wait.
+  int hands = 0;
   /// Longest time from a connection to a stream, first frame included.
   std::chrono::milliseconds stranger_wait{10'000};
   /// After a stream: time for its peer to read the last frames and to hang up.

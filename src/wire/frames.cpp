@@ -73,38 +73,50 @@ base::Status send(transport::Stream& stream, const transport::Header& header,
   return send_text(stream, header, message.SerializeAsString());
 }
 
-base::Status send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
-                           Element element, const std::shared_ptr<const void>& hold,
-                           const google::protobuf::MessageLite* last) {
+ElementSender::ElementSender(const transport::Header& header, std::span<const float> values, Element element,
+                             std::shared_ptr<const void> hold, std::optional<std::string> last)
+    : header_(header), values_(values), element_(element), hold_(std::move(hold)), last_(std::move(last)) {
+  header_.element = static_cast<uint32_t>(element);
+}
+
+base::Status ElementSender::send_next(transport::Stream& stream) {
   struct Kept {
     std::shared_ptr<const void> hold;
     std::string message;
     std::vector<std::byte> packed;
   };
-  header.element = static_cast<uint32_t>(element);
-  size_t done = 0;
-  do {
-    const std::span<const float> slice = values.subspan(done, std::min(kSliceElements, values.size() - done));
-    done += slice.size();
-    const auto kept = std::make_shared<Kept>();
-    kept->hold = hold;
-    std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(slice), {}};
-    if (element != Element::kFloat32) {
-      kept->packed.resize(slice.size() * transport::bytes_of(element));
-      transport::pack(element, slice, kept->packed);
-      pieces[0] = kept->packed;
-    }
-    header.count = slice.size();
-    if (done == values.size() && last != nullptr) {
-      header.flags |= kLast;
-      kept->message = last->SerializeAsString();
-      pieces[1] = std::as_bytes(std::span(kept->message));
-    }
-    base::Status sent = stream.write(header, pieces, kept);
-    if (!sent) return sent;
-    header.offset += slice.size();
-  } while (done < values.size());
-  return {};
+  const std::span<const float> slice = values_.subspan(sent_, std::min(kSliceElements, values_.size() - sent_));
+  sent_ += slice.size();
+  done_ = sent_ == values_.size();
+  const auto kept = std::make_shared<Kept>();
+  kept->hold = hold_;
+  std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(slice), {}};
+  if (element_ != Element::kFloat32) {
+    kept->packed.resize(slice.size() * transport::bytes_of(element_));
+    transport::pack(element_, slice, kept->packed);
+    pieces[0] = kept->packed;
+  }
+  header_.count = slice.size();
+  if (done_ && last_) {
+    header_.flags |= kLast;
+    kept->message = std::move(*last_);
+    pieces[1] = std::as_bytes(std::span(kept->message));
+  }
+  if (done_) hold_.reset();
+  base::Status sent = stream.write(header_, pieces, kept);
+  header_.offset += slice.size();
+  return sent;
+}
+
+base::Status send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
+                           Element element, const std::shared_ptr<const void>& hold,
+                           const google::protobuf::MessageLite* last) {
+  ElementSender sender(header, values, element, hold,
+                       last == nullptr ? std::nullopt : std::optional(last->SerializeAsString()));
+  base::Status sent;
+  do sent = sender.send_next(stream);
+  while (sent && !sender.done());
+  return sent;
 }
 
 size_t take_elements(const transport::Frame& frame, std::span<float> to) {

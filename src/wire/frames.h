@@ -6,6 +6,7 @@
 #include <google/protobuf/message_lite.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -40,6 +41,26 @@ base::Status send_text(transport::Stream& stream, const transport::Header& heade
 base::Status send_elements(transport::Stream& stream, transport::Header header, std::span<const float> values,
                            transport::Element element, const std::shared_ptr<const void>& hold,
                            const google::protobuf::MessageLite* last);
+/// Sends elements like send_elements, a frame at a time, for streams whose writes do not wait.
+class ElementSender {
+ public:
+  /// `last`: serialised; absent: none.
+  ElementSender(const transport::Header& header, std::span<const float> values, transport::Element element,
+                std::shared_ptr<const void> hold, std::optional<std::string> last);
+
+  [[nodiscard]] bool done() const { return done_; }
+  base::Status send_next(transport::Stream& stream);
+
+ private:
+  transport::Header header_;
+  std::span<const float> values_;
+  transport::Element element_;
+  std::shared_ptr<const void> hold_;
+  std::optional<std::string> last_;
+  size_t sent_ = 0;
+  bool done_ = false;
+};
+
 /// Throws DataError if a frame is too short for its elements, or their type is unknown.
 void check_elements(const transport::Frame& frame);
 /// Copies a frame's elements to their place; `to` begins at element 0 of the numbering that `offset` uses. Returns

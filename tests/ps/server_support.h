@@ -127,7 +127,7 @@ class Peer {
     }
   }
   /// Sends the gradient of one example, as its plan has it.
-  void push(uint64_t sequence, const wire::Plan& plan, const std::vector<float>& gradient) {
+  void push(uint64_t sequence, const wire::Plan& plan, const std::vector<float>& gradient, uint64_t base = 0) {
     wire::PushEnd end;
     end.set_plan(plan.id());
     end.set_rounds(1);
@@ -135,6 +135,7 @@ class Peer {
     end.set_gradient_scale(1);
     transport::Header elements = header(Kind::push);
     elements.sequence = sequence;
+    elements.version = base;
     EXPECT_TRUE(send_elements(*stream_, elements, gradient, Element::kFloat32, nullptr, &end).ok());
   }
   /// Returns true if a pull is answered with parameters.
