@@ -101,6 +101,7 @@ def without_places(html):
     html = re.sub(r"(lockstep lab run )\S*?((?:examples/\S*/)?[^/\s]+\.yaml[^<\n]*)",
                   lambda m: m[1] + ("" if m[2].startswith("examples/") else "experiments/") + m[2], html)
     html = re.sub(r"(<code>)/[^<]*/([^/<]+/runs/)", r"\1lab/\2", html)
+    html = re.sub(r"(Linux \d+\.\d+\.\d+)-[^<\s]+", r"\1", html)  # the kernel's version, without its builder's name for it
     return re.sub(r"(lockstep lab run [^<\n]*?) --lab-dir \S+", r"\1", html)
 
 
