@@ -33,20 +33,30 @@ Network::Network(Events& events, const std::vector<Node>& nodes) : events_(event
   for (const Node& node : nodes) ends_.emplace_back(node);
 }
 
-void Network::send(size_t from, size_t to, double bytes, Action arrived) {
+void Network::send(size_t from, size_t to, double bytes, Action arrived, Connection over) {
   if (from == to) {
     events_.after(kInsideLatency + bytes / kInside, std::move(arrived));
     return;
   }
   const double chunk = std::max(kLeastChunk, bytes / kChunks);
-  held_[pair_of(from, to)] += bytes;
-  hand_over(std::make_shared<Message>(Message{from, to, bytes, chunk, 0, std::move(arrived)}));
+  if (over != kNone) held_[over] += bytes;
+  hand_over(std::make_shared<Message>(Message{from, to, bytes, chunk, over, 0, std::move(arrived)}));
 }
 
-void Network::when_taken(size_t from, size_t to, Action go_on) {
-  const auto held = held_.find(pair_of(from, to));
+void Network::when_taken(Connection connection, Action go_on) {
+  const auto held = held_.find(connection);
   if (held == held_.end() || held->second <= kSocketBuffer) return go_on();
-  waiting_[pair_of(from, to)] = std::move(go_on);
+  waiting_[connection] = std::move(go_on);
+}
+
+void Network::left_socket(Connection connection, double bytes) {
+  if (connection == kNone) return;
+  double& held = held_[connection];
+  held = std::max(0.0, held - bytes);
+  const auto waits = waiting_.find(connection);
+  if (waits == waiting_.end() || held > kSocketBuffer) return;
+  events_.after(0, std::move(waits->second));
+  waiting_.erase(waits);
 }
 
 /// Puts chunks of a message into its sender's queue, as many as may be under way.
@@ -82,13 +92,7 @@ void Network::send_next(size_t from) {
 /// A chunk has left the queues of both links: a delay does not keep the next one from following.
 void Network::passed_on(const std::shared_ptr<Message>& message, double bytes, double latency) {
   --message->under_way;
-  double& held = held_[pair_of(message->from, message->to)];
-  held = std::max(0.0, held - bytes);
-  if (const auto waits = waiting_.find(pair_of(message->from, message->to));
-      waits != waiting_.end() && held <= kSocketBuffer) {
-    events_.after(0, std::move(waits->second));
-    waiting_.erase(waits);
-  }
+  left_socket(message->over, bytes);
   if (message->left > 0) return hand_over(message);
   if (message->under_way == 0) events_.after(latency, std::move(message->arrived));
 }

@@ -42,12 +42,17 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  /// Calls `arrived` when the whole message is there.
-  void send(size_t from, size_t to, double bytes, Action arrived);
+  /// Names a connection of two processes. Those of one pair of nodes have sockets of their own.
+  using Connection = uint64_t;
+  /// Of messages for whose socket nobody waits.
+  static constexpr Connection kNone = 0;
 
-  /// Calls `go_on` once the sender's socket has taken all that it was given for that receiver: at once, unless more
-  /// than a socket holds has not left yet. One call at a time for each pair of nodes.
-  void when_taken(size_t from, size_t to, Action go_on);
+  /// Calls `arrived` when the whole message is there.
+  void send(size_t from, size_t to, double bytes, Action arrived, Connection over = kNone);
+
+  /// Calls `go_on` once the connection's socket has taken all that it was given: at once, unless more than a socket
+  /// holds has not left yet. One call at a time for each connection.
+  void when_taken(Connection connection, Action go_on);
 
   /// Returns payload bytes that have left or reached a node over its link.
   [[nodiscard]] double sent(size_t node) const { return ends_[node].out.passed(); }
@@ -63,6 +68,7 @@ class Network {
     size_t to;
     double left;  ///< bytes not yet handed to the link
     double chunk;
+    Connection over;
     int under_way = 0;
     Action arrived;
   };
@@ -84,12 +90,12 @@ class Network {
   void hand_over(const std::shared_ptr<Message>& message);
   void send_next(size_t from);
   void passed_on(const std::shared_ptr<Message>& message, double bytes, double latency);
-  [[nodiscard]] uint64_t pair_of(size_t from, size_t to) const { return uint64_t{from} * ends_.size() + to; }
+  void left_socket(Connection connection, double bytes);
 
   Events& events_;
   std::vector<End> ends_;
-  std::unordered_map<uint64_t, double> held_;     ///< bytes that were sent and have not passed, by pair of nodes
-  std::unordered_map<uint64_t, Action> waiting_;  ///< senders that their sockets hold up
+  std::unordered_map<Connection, double> held_;     ///< bytes that were sent and have not passed
+  std::unordered_map<Connection, Action> waiting_;  ///< senders that their sockets hold up
 };
 
 }  // namespace lockstep::predict

@@ -65,6 +65,9 @@ class ServersModel final : public ExchangeModel {
   void answered(size_t worker);
   void advance_clock(size_t worker);
   void let_go(size_t worker);
+  [[nodiscard]] Network::Connection connection_of(size_t worker, size_t server) const {
+    return 1 + worker * servers_.size() + server;
+  }
   [[nodiscard]] uint64_t slowest() const { return clocks_.begin()->first; }
   [[nodiscard]] bool too_far(size_t worker) const {
     const int most = world_.training.max_staleness;
@@ -138,10 +141,9 @@ void ServersModel::computed(size_t worker, size_t part, Action next) {
 /// for one after the other, and sends nothing to the others meanwhile.
 void ServersModel::taken(size_t worker, size_t server, Action go_on) {
   if (server == servers_.size()) return go_on();
-  const size_t to = training_.servers[server].node;
-  world_.network.when_taken(
-      training_.workers[worker].node, to,
-      [this, worker, server, go_on = std::move(go_on)]() mutable { taken(worker, server + 1, std::move(go_on)); });
+  world_.network.when_taken(connection_of(worker, server), [this, worker, server, go_on = std::move(go_on)]() mutable {
+    taken(worker, server + 1, std::move(go_on));
+  });
 }
 
 void ServersModel::send(size_t worker, size_t part) {
@@ -152,11 +154,12 @@ void ServersModel::send(size_t worker, size_t part) {
     const int messages = parts_[part].messages[s];
     for (int m = 0; m < messages; ++m) {
       const double bytes = parts_[part].bytes[s] / messages;
-      world_.network.send(from, training_.servers[s].node, bytes + kAnnouncement, [this, s, worker, bytes] {
+      const auto arrived = [this, s, worker, bytes] {
         world_.events.after(costs_.wake, [this, s, worker, bytes] {
           serve(s, costs_.message + bytes * costs_.byte, [this, s, worker] { received(s, worker); });
         });
-      });
+      };
+      world_.network.send(from, training_.servers[s].node, bytes + kAnnouncement, arrived, connection_of(worker, s));
     }
   }
 }

@@ -93,9 +93,12 @@ TEST(Network, ASocketTakesNoMoreThanItHolds) {
   Network network(events, {node_of(1, 1e6), node_of(1), node_of(1)});
   std::vector<double> taken;
   const auto now = [&] { taken.push_back(events.now()); };
-  network.send(0, 1, 5e6, [] {});
-  network.when_taken(0, 2, now);  // another connection
-  network.when_taken(0, 1, now);
+  constexpr Network::Connection kOne = 1;
+  constexpr Network::Connection kOther = 2;
+  network.send(
+      0, 1, 5e6, [] {}, kOne);
+  network.when_taken(kOther, now);
+  network.when_taken(kOne, now);
   while (events.step()) {
   }
   ASSERT_EQ(taken.size(), 2);
@@ -281,6 +284,27 @@ TEST(Simulation, APushThatOneServerHoldsUpKeepsTheOthersWaiting) {
   const double step = simulate(training).step;
   EXPECT_GT(step, 0.21);
   EXPECT_LT(step, 0.27);
+}
+
+TEST(Simulation, EachWorkerOfANodeWaitsForItsOwnSocket) {
+  for (const bool sync : {true, false}) {
+    Training apart = cluster(2, Strategy::servers, 1e9);
+    apart.tensors = even_tensors(2'500'000, 16);  // 10 MB, four times what a socket holds
+    apart.sync = sync;
+    Training together = apart;
+    together.workers[1].node = 0;
+    together.nodes[0].cores = 2;
+    // Both bring their gradients over the server's link, which is as wide as that of the one node.
+    const Prediction wanted = simulate(apart);
+    const Prediction got = simulate(together);
+    EXPECT_NEAR(got.step, wanted.step, 0.05 * wanted.step) << sync;
+    EXPECT_NEAR(got.mean().push, wanted.mean().push, 0.1 * wanted.mean().push) << sync;
+    // Beside the server a worker needs no link.
+    Training shared = together;
+    shared.servers[0].node = 1;
+    shared.workers[1].node = 1;
+    EXPECT_LT(simulate(shared).step, got.step) << sync;
+  }
 }
 
 TEST(Simulation, PiecesOfALongSumCostLessThanMessages) {
