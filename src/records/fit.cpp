@@ -41,9 +41,12 @@ double fixed_share(const RunRecord& run, const Recorded& chief) {
   if (!(batch > 0) || !(large >= 4 * batch)) return 0;
   const CsvTable& evals = run.chief().evals;
   const std::span<const double> seconds = evals.column("eval_seconds");
-  if (seconds.empty()) return 0;
+  const std::span<const double> examples = evals.column("examples");
+  std::vector<double> per_example;
+  for (size_t i = 0; i < std::min(seconds.size(), examples.size()); ++i)
+    per_example.push_back(seconds[i] / examples[i]);
   // The first evaluations are slower: they allocate memory.
-  const double each = *std::min_element(seconds.begin(), seconds.end()) / median(evals.column("examples"));
+  const double each = smallest_above_zero(per_example);
   if (!known(each) || !(chief.times.forward > 0)) return 0;
   // An evaluation also makes its batches, so it is an upper bound of the time per example.
   return std::clamp(1 - each * batch / chief.times.forward, 0.0, 1.0);
@@ -99,7 +102,7 @@ class Fitter {
     const WorkerTimes& usual = recorded_[i].usual;
     const double work = usual.compute() + usual.push + usual.rest;
     if (recorded_[i].pause > 0 || recorded_[i].times.data > 0 || !known(recorded_[i].cpu)) return false;
-    return usual.compute() > 0 && much_shorter(work, i);
+    return usual.compute() > 0 && known(usual.exchange()) && much_shorter(work, i);
   }
   /// Returns whether something takes much less than a quota gives a worker's node in a period: it is rarely paused.
   [[nodiscard]] bool much_shorter(double seconds, size_t i) const {

@@ -13,14 +13,15 @@ using predict::WorkerTimes;
 /// process is stopped. A busy machine or a quota delays it hardly at all.
 double monitor_late(const RoleRecord& role) {
   constexpr size_t kFewSamples = 6;
-  constexpr double kSlack = 1.04;  // of the time between two samples; without stops they are late by a hundredth
+  constexpr double kSlack = 0.04;   // of the time between two samples; without stops they are late by a hundredth
+  constexpr double kLeast = 0.025;  // seconds; more than a quota pauses
   const std::span<const double> times = role.monitor.column("seconds");
   const double every = role.summary.number("resources.every");
   if (times.size() < kFewSamples || !(every > 0)) return 0;
   double late = 0;
   for (size_t i = 1; i < times.size(); ++i) {
     const double gap = times[i] - times[i - 1];
-    if (gap > kSlack * every) late += gap - every;
+    if (gap - every > std::max(kSlack * every, kLeast)) late += gap - every;
   }
   const double all = times.back() - times.front();
   return all > 0 && known(late) ? std::clamp(late / all, 0.0, 1.0) : 0;
@@ -49,8 +50,8 @@ WorkerTimes medians_of(const RoleRecord& role) {
 /// Returns the CPU time of a role's evaluations: the fastest one was paused least.
 double cpu_of_evaluations(const RoleRecord& role, const Pace& pace, const predict::Node& node) {
   const std::span<const double> seconds = role.evals.column("eval_seconds");
-  if (seconds.empty()) return pace.evaluation;
-  double each = *std::min_element(seconds.begin(), seconds.end());
+  double each = smallest_above_zero(seconds);
+  if (!known(each)) return pace.evaluation;
   if (node.quota_period > 0) each = std::min(each, node.cores * (each + 2 * node.quota_period));
   const double all = each * static_cast<double>(seconds.size());
   return known(all) && all >= 0 ? std::min(all, pace.evaluation) : pace.evaluation;
@@ -179,8 +180,9 @@ Recorded* silent_member(std::vector<Recorded>& all) {
   return worst->silent > kSilent && worst->silent >= kMuchMore * others ? &*worst : nullptr;
 }
 
-/// Takes away what a stopped member lost while it computed: by which it is late more often than any other member is,
-/// and than its quota explains. `sure`: that it was stopped is known. Returns the seconds of a step.
+/// Takes out of a member's step what stops cost it while it computed, and returns the seconds per step. That is the
+/// time by which it is late beyond the latest of the other members and beyond what its quota paused it. `sure`: that it
+/// was stopped is known; otherwise a little is none.
 double take_own_pauses(const RunRecord& run, std::vector<Recorded>& all, size_t i, const std::string& role, bool sure) {
   constexpr double kMuch = 0.15;
   Recorded& recorded = all[i];

@@ -47,6 +47,14 @@ inline double largest(std::span<const double> values) {
   return result;
 }
 
+inline double smallest_above_zero(std::span<const double> values) {
+  double result = kUnknown;
+  for (const double value : values) {
+    if (known(value) && value > 0 && !(value >= result)) result = value;
+  }
+  return result;
+}
+
 /// Returns the smallest value that at least the share `q` (0 to 1) of all values does not exceed.
 inline double percentile(std::span<const double> values, double q) {
   std::vector<double> sorted = known_of(values);
