@@ -181,12 +181,11 @@ Optimizer::Optimizer(const OptimizerSettings& settings, size_t count, int thread
 
 void Optimizer::divide(const std::vector<base::Shares>& by_thread) {
   division_.clear();
-  if (by_thread.empty()) return;
+  if (by_thread.empty() || threads_ != 2) return;
   std::vector<bool> taken(count_);
   for (const base::Shares& shares : by_thread) {
     for (const base::Runs& runs : shares) take(runs, taken);
   }
-  if (threads_ != 2) return;
   std::vector<base::Shares> division = by_thread;
   division.resize(std::max<size_t>(by_thread.size(), 2));
   give_rest(taken, division);

@@ -83,9 +83,9 @@ class Optimizer {
   /// Throws UsageError for settings out of range.
   Optimizer(const OptimizerSettings& settings, size_t count, int threads);
 
-  /// Gives each of two threads runs of parameters for updates of all of them; the rest goes to the one with less. More
-  /// threads keep equal parts, since parts of rows share cache lines. Throws UsageError for runs that overlap or reach
-  /// past the end.
+  /// Gives each of two threads runs of parameters for updates of all of them; the rest goes to the one with less.
+  /// Throws UsageError for runs that overlap or reach past the end. Any other number of threads keeps equal parts,
+  /// since parts of rows share cache lines: then the runs are not looked at.
   void divide(const std::vector<base::Shares>& by_thread);
 
   /// Updates parameters [first, first + parameters.size()) of this optimizer's parameters; both spans hold just that
