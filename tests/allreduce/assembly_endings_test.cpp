@@ -265,6 +265,57 @@ TEST(Foremost, IsNobodyToWhomTheStateOfTheGroupIsOnItsWay) {
   EXPECT_FALSE(world.assembly(1).first_survivor());
 }
 
+/// One member was away and has made a step more; the others formed a group without it, and then one with it. It is
+/// interrupted before the last one of them has connected that.
+World interrupted_with_a_step_more() {
+  World world = running(3);
+  world.cut(0, 1);
+  world.cut(1, 2);
+  world.form(0);
+  world.form(2);
+  world.pass(1);
+  world.step(1);
+  world.awaits_state = {0, 2};
+  world.heal(0, 1);
+  world.heal(1, 2);
+  world.form_all();
+  while (!world.running(0)) {
+    const bool moved = world.deliver([](size_t) { return 0; });
+    bool worked = world.work(0);
+    for (const int i : {1, 2}) worked = (!world.at(i).connecting && world.work(i)) || worked;
+    if (!moved && !worked) break;
+  }
+  world.at(1).connecting.reset();
+  world.assembly(1).withdraw(true);
+  world.pass(1);
+  return world;
+}
+
+TEST(Foremost, IsWhoHasMoreStepsThanThoseWhoWentOnWithoutIt) {
+  World world = interrupted_with_a_step_more();
+  const Assembly& away = world.assembly(1);
+  ASSERT_EQ(world.members_of(0).size(), 3U);
+  ASSERT_THAT(world.members_of(2), ElementsAre(0, 2));
+  ASSERT_EQ(away.group().number, 1U);
+  EXPECT_TRUE(away.all_informed());
+  EXPECT_TRUE(away.first_survivor());
+  EXPECT_FALSE(world.assembly(0).first_survivor()) << "its state is on its way";
+  world.assembly(1).begin_check(world.now());
+  EXPECT_EQ(away.checked(world.now()), "");
+}
+
+TEST(Foremost, IsAlsoWhoseGroupStillWaitsForTheNewerState) {
+  World world = interrupted_with_a_step_more();
+  world.kill(1);
+  world.assembly(2).withdraw();
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(0).first_survivor());
+  EXPECT_TRUE(world.assembly(2).first_survivor()) << "nobody else has a state";
+  world.assembly(0).received();
+  world.pass(1);
+  EXPECT_FALSE(world.assembly(2).first_survivor());
+}
+
 TEST(SignsOfTheEnd, AreBelievedByWhoIsAlone) {
   World world(2);
   world.start(1);

@@ -288,6 +288,10 @@ class Assembly {
   void break_group(const std::string& why);
   /// True if another member of the latest group is in a later one, which has newer state than this member.
   [[nodiscard]] bool left_behind() const;
+  /// True if that member is in a later group, which has newer state than this member.
+  [[nodiscard]] bool went_on(const MemberStatus& status) const;
+  /// True if that member's later group was formed without this one, and it ends with fewer steps than this one has.
+  [[nodiscard]] bool ends_behind(const MemberStatus& status) const;
   /// True if a member holds the state that the latest group went on from.
   [[nodiscard]] bool has_state(int member) const;
   /// True if that member trains in another group, and this one reaches all of that group.

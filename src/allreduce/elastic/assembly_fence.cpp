@@ -27,12 +27,10 @@ std::string Assembly::why_replaced() const {
   std::vector<int> here;
   for (int member = 0; member < rules_.members; ++member) {
     const MemberStatus status = status_of(member);
-    const Group& other = status.group;
-    // After an interrupt: a group that waited for this member has made no step.
-    const bool waited = phase_ == MemberPhase::starting && in_group(other, {rules_.me, rules_.incarnation}) &&
-                        status.step <= standing_.step;
-    if (other.number > group_.number && !waited) {
-      return fmt::format("{} was in group {} after group {}", short_name(member), other.number, group_.number);
+    const uint64_t other = status.group.number;
+    // After an interrupt this member may have the newest state all the same.
+    if (phase_ == MemberPhase::starting ? went_on(status) : other > group_.number) {
+      return fmt::format("{} was in group {} after group {}", short_name(member), other, group_.number);
     }
     const Seat* const seat = authority::seat_of(group_, member);
     if (seat != nullptr && alive(*seat)) here.push_back(member);

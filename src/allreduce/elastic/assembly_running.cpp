@@ -162,19 +162,32 @@ bool Assembly::all_accounted_for() const {
                      [this](const Seat& seat) { return alive(seat) || confirmed_dead(seat); });
 }
 
+bool Assembly::ends_behind(const MemberStatus& status) const {
+  if (status.group.number <= group_.number || in_group(status.group, {rules_.me, rules_.incarnation})) return false;
+  // While its group runs, its status names the step at which that began.
+  const bool counts = status.phase == MemberPhase::starting || status.phase == MemberPhase::forming ||
+                      status.phase == MemberPhase::connecting;
+  return status.interrupted && counts && status.step < standing_.step;
+}
+
+bool Assembly::went_on(const MemberStatus& status) const {
+  if (status.group.number <= group_.number || ends_behind(status)) return false;
+  const bool with_me = in_group(status.group, {rules_.me, rules_.incarnation});
+  // A group that waited for this member has made no step, and a state on its way to that one is not there yet.
+  return !with_me || (status.step > standing_.step && !status.earlier);
+}
+
 bool Assembly::left_behind() const {
   return std::any_of(group_.seats.begin(), group_.seats.end(), [this](const Seat& seat) {
-    if (seat.member == rules_.me || !alive(seat)) return false;
-    const MemberStatus& status = at(seat.member).status;
-    const bool with_me = in_group(status.group, {rules_.me, rules_.incarnation});
-    return status.group.number > group_.number && (!with_me || status.step > standing_.step);
+    return seat.member != rules_.me && alive(seat) && went_on(at(seat.member).status);
   });
 }
 
 bool Assembly::has_state(int member) const {
   if (member == rules_.me) return !standing_.earlier;
   const MemberStatus& status = at(member).status;
-  return status.whole && !status.earlier && (status.group.number >= group_.number || status.step >= standing_.step);
+  if (!status.whole || status.earlier || ends_behind(status)) return false;
+  return status.group.number >= group_.number || status.step >= standing_.step;
 }
 
 bool Assembly::first_survivor() const {
