@@ -18,7 +18,7 @@ ElasticJudge::ElasticJudge(World& world, ElasticSetup setup)
 }
 
 void ElasticJudge::lives(Process process, uint64_t incarnation, const allreduce::elastic::Assembly* assembly) {
-  members_[static_cast<size_t>(process)] = {incarnation, assembly, 0};
+  members_[static_cast<size_t>(process)] = {incarnation, assembly, 0, 0};
 }
 
 void ElasticJudge::dies(Process process) {
@@ -28,6 +28,15 @@ void ElasticJudge::dies(Process process) {
 
 bool ElasticJudge::lives(const Seat& seat) const {
   return members_[static_cast<size_t>(seat.member)].incarnation == seat.incarnation;
+}
+
+uint64_t ElasticJudge::group_of_holders(const Group& group, uint64_t state) const {
+  uint64_t number = 0;
+  for (const Seat& seat : group.seats) {
+    const Member& member = members_[static_cast<size_t>(seat.member)];
+    if (lives(seat) && member.state == state) number = std::max(number, member.number);
+  }
+  return number;
 }
 
 bool ElasticJudge::contains(uint64_t state, uint64_t ancestor) const {
@@ -59,17 +68,19 @@ void ElasticJudge::connected(Process process, const Group& group, uint64_t sourc
   if (group.number <= member.number) {
     return fail(fmt::format("group {} after group {} at {}", group.number, member.number, world_.name(process)));
   }
+  const uint64_t holders = group_of_holders(group, source);
   member.number = group.number;
+  member.state = source;
   if (mine != nullptr && states_.at(*mine).step > states_.at(source).step) {
     return fail(fmt::format("{} goes back from step {} to step {}", world_.name(process), states_.at(*mine).step,
                             states_.at(source).step));
   }
   if (!fresh || agreed_.state == 0 || contains(source, agreed_.state) || !must_be_kept(agreed_)) return;
-  // More steps count more, and of equally many those of a later group: they may be of members that were away while the
-  // others, without memory, began at a checkpoint.
-  const ElasticState& chosen = states_.at(source);
-  const ElasticState& lost = states_.at(agreed_.state);
-  if (chosen.step > lost.step || (chosen.step == lost.step && chosen.group > lost.group)) return;
+  // More steps count more, and of equally many those that a member has from a later group: it may have been away while
+  // the others, without memory, began at a checkpoint.
+  const uint64_t chosen = states_.at(source).step;
+  const uint64_t lost = states_.at(agreed_.state).step;
+  if (chosen > lost || (chosen == lost && holders > agreed_.group.number)) return;
   // It may never make a step: a member that was stopped connects a group that the others have left.
   loses_[group.id] =
       fmt::format("step {}, which all members of group {} had, is lost: group {} goes on from step {}",
@@ -85,7 +96,6 @@ uint64_t ElasticJudge::applies(Process process, const Group& group, uint64_t bef
     after.id = id;
     after.parent = before;
     after.step = from.step + 1;
-    after.group = group.number;
     data::Plan all = plan;
     for (int rank = 0; rank < plan.shard.count; ++rank) {
       all.shard.index = rank;
@@ -106,6 +116,7 @@ uint64_t ElasticJudge::applies(Process process, const Group& group, uint64_t bef
     after.data = data::unapplied(plan, done);
     states_[id] = std::move(after);
   }
+  members_[static_cast<size_t>(process)].state = id;
   std::set<int>& who = applied_[group.id][id];
   who.insert(process);
   // A member that was stopped may be the last one to finish a step that all others went on from, or that others made

@@ -37,7 +37,6 @@ struct ElasticState {
   uint64_t id = 0;
   uint64_t parent = 0;
   uint64_t step = 0;
-  uint64_t group = 0;          ///< number of the group that made its last step
   std::vector<uint64_t> seen;  ///< by pass: the examples that are in it, as bits
   data::Remainder data = {};   ///< those that are not
   int64_t examples = 0;
@@ -84,6 +83,7 @@ class ElasticJudge {
     uint64_t incarnation = 0;
     const allreduce::elastic::Assembly* assembly = nullptr;
     uint64_t number = 0;  ///< of its latest group, in this life
+    uint64_t state = 0;   ///< the one that it has trained to in that group
   };
   /// A state that all members of a group have: it must not get lost while enough of them live.
   struct Agreed {
@@ -92,6 +92,8 @@ class ElasticJudge {
   };
   [[nodiscard]] bool contains(uint64_t state, uint64_t ancestor) const;
   [[nodiscard]] bool lives(const allreduce::elastic::Seat& seat) const;
+  /// Returns the latest number of a group from which a member of this one has that state; 0: none has it from a group.
+  [[nodiscard]] uint64_t group_of_holders(const allreduce::elastic::Group& group, uint64_t state) const;
   /// True if every group that may follow has a member that lives and has that state.
   [[nodiscard]] bool must_be_kept(const Agreed& agreed) const;
   void fail(const std::string& what) { world_.fail(what); }
