@@ -169,6 +169,7 @@ Verdict Coordinator::offer(const Push& push) {
   }
   if (!is_due(push)) return Verdict::rejoin;
   member.pending = push;
+  member.came = ++pushes_;
   received(0, push.member, push.incarnation, push.sequence);
   return Verdict::accepted;
 }
@@ -255,13 +256,14 @@ void Coordinator::count_applied(Member& member, const Push& push, uint64_t stale
   latest_.examples += push.report.examples;
 }
 
+/// The push that came first: with more workers than the server can serve, none waits for ever.
 std::optional<Decision> Coordinator::decide_on_one() const {
+  int first = -1;
   for (int i = 0; i < options_.members; ++i) {
-    const Member& member = at(i);
-    if (!computes(member) || !complete(member)) continue;
-    return Decision{version_ + 1, {{i, member.incarnation, member.pending->sequence, 1}}, 1};
+    if (computes(at(i)) && complete(at(i)) && (first < 0 || at(i).came < at(first).came)) first = i;
   }
-  return std::nullopt;
+  if (first < 0) return std::nullopt;
+  return Decision{version_ + 1, {{first, at(first).incarnation, at(first).pending->sequence, 1}}, 1};
 }
 
 void Coordinator::committed(const Decision& decision) {

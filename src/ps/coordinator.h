@@ -218,6 +218,7 @@ class Coordinator {
     int64_t told_at = 0;                 ///< rounds it had done when the plan was sent
     std::unique_ptr<data::Rounds> told;  ///< plan as it was sent
     std::optional<Push> pending;
+    uint64_t came = 0;          ///< when `pending` came, counted in pushes
     std::vector<bool> servers;  ///< for each server, whether it has the pending push
     uint64_t arriving = 0;      ///< sequence number that `servers` refers to
     WorkerHistory record;
@@ -255,6 +256,7 @@ class Coordinator {
 
   CoordinatorOptions options_;
   uint64_t version_ = 0;
+  uint64_t pushes_ = 0;  ///< accepted so far by this process
   uint64_t membership_ = 0;
   std::vector<Member> members_;
   data::Plan plan_;

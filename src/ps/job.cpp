@@ -46,6 +46,7 @@ void Job::give_up(SessionId id, const std::string& why) {
 
 bool Job::close(SessionId id) {
   release(id);
+  between_.erase(id);
   const int member = at(id).member;
   const bool last = member >= 0 && is_current(id);
   if (last) current_.erase(member);
@@ -62,6 +63,17 @@ bool Job::is_current(SessionId id) const {
 }
 
 bool Job::gone(SessionId id) const { return !is_current(id) || at(id).given_up; }
+
+void Job::wait(SessionId id, const Waiting& what) {
+  at(id).waiting = what;
+  const bool between =
+      what.what == Wait::joining || what.what == Wait::version || what.what == Wait::snapshot || what.what == Wait::end;
+  between ? static_cast<void>(between_.insert(id)) : static_cast<void>(between_.erase(id));
+}
+
+bool Job::answers_first() const {
+  return std::any_of(between_.begin(), between_.end(), [this](SessionId id) { return !gone(id) && over(id); });
+}
 
 void Job::wait_for_parameters(SessionId id, const char* what) {
   if (!initialised_ && at(id).member == 0) {

@@ -73,10 +73,13 @@ class Job {
   /// The stream must end: it was replaced or given up.
   [[nodiscard]] bool gone(SessionId id) const;
   /// The stream waits from now on; `over` says for how long.
-  void wait(SessionId id, const Waiting& what) { at(id).waiting = what; }
+  void wait(SessionId id, const Waiting& what);
   /// The same, for the first parameters. Throws DataError if the chief would wait, because only the chief can set them.
   void wait_for_parameters(SessionId id, const char* what);
   [[nodiscard]] bool over(SessionId id) const;
+  /// The stream waits for a moment without an update. `next` returns none while such a wait is over: answered first,
+  /// nobody is kept waiting by updates that follow each other without a gap.
+  [[nodiscard]] bool waits_between(SessionId id) const { return between_.count(id) > 0; }
   /// Names what the stream waits for, and who is at fault; empty: it does not wait.
   [[nodiscard]] std::string reason(SessionId id) const;
 
@@ -193,6 +196,7 @@ class Job {
   [[nodiscard]] bool concerns_update(const Session& session) const;
   void note_stored();
   [[nodiscard]] bool is_quiet() const;
+  [[nodiscard]] bool answers_first() const;
   [[nodiscard]] std::string names_of(const std::vector<int>& members, const std::vector<int>& servers) const;
   [[nodiscard]] std::string pushes_awaited() const;
   void give_up(SessionId id, const std::string& why);
@@ -220,6 +224,7 @@ class Job {
   std::optional<Follower> follower_;          ///< other servers
   std::map<SessionId, Session> sessions_;
   std::map<int, SessionId> current_;  ///< by member
+  std::set<SessionId> between_;       ///< wait for a moment without an update
   struct Vanished {
     wire::Hello hello;
     double since = 0;

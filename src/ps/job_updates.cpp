@@ -76,7 +76,7 @@ wire::Reply Job::reply(SessionId id) {
 }
 
 std::optional<Update> Job::next(double now) const {
-  if (!initialised_ || updating() || held_ > 0) return std::nullopt;
+  if (!initialised_ || updating() || held_ > 0 || answers_first()) return std::nullopt;
   Update update;
   update.generation = generation_;
   if (coordinator_) {

@@ -179,9 +179,12 @@ void Server::handle(transport::Stream& stream) {
   transport::attend(stream, std::move(attendance));
 }
 
+bool Server::ends_server(const std::exception& error) {
+  return dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error);
+}
+
 void Server::refuse(transport::Stream& stream, const std::exception& error) {
-  // The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
-  if (dynamic_cast<const IoError*>(&error) != nullptr || base::is_limit(error)) end_with_error();
+  if (ends_server(error)) end_with_error();
   wire::RefusalReason refusal = wire::refusal_for(error);
   {
     const base::MutexLock lock(mutex_);

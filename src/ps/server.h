@@ -75,6 +75,8 @@ class Server {
   [[nodiscard]] static double now();
   using Session = ServerSession;
 
+  static constexpr int kMostAtOnce = 8;  ///< versions that a thread makes before it looks at what else it has to do
+
   [[nodiscard]] bool coordinates() const { return options_.index == 0; }
   void log(std::string_view level, const std::string& text) const;
 
@@ -89,6 +91,8 @@ class Server {
   void handle(transport::Stream& stream);
   /// Tells the peer why its stream ends.
   void refuse(transport::Stream& stream, const std::exception& error);
+  /// The disk is full or failed, or a limit is reached. Acknowledged pushes are safe, but this server cannot go on.
+  [[nodiscard]] static bool ends_server(const std::exception& error);
   void open(Session& session) LOCKSTEP_REQUIRES(mutex_);
   void open_control(Session& session) LOCKSTEP_REQUIRES(mutex_);
   void on_control(Session& session, const transport::Frame& frame);
@@ -131,8 +135,8 @@ class Server {
   void listen_to_coordinator(transport::Stream& stream);
 
   // Updates. Those that make versions release the mutex meanwhile.
-  /// Makes all versions that can be made, or leaves them to the maker thread if they take long, and carries out the
-  /// job's orders. Not for threads that read or send heartbeats.
+  /// Makes versions that can be made, leaves them to the maker thread if they take long or are many, and carries out
+  /// the job's orders.
   void settle() LOCKSTEP_REQUIRES(mutex_);
   /// Carries out the job's orders, makes versions that take little time, and leaves others to the maker thread.
   void let_others_make() LOCKSTEP_REQUIRES(mutex_);
@@ -140,7 +144,9 @@ class Server {
   [[nodiscard]] bool is_short(const Update& update) const;
   /// The maker thread.
   void make_versions();
-  void make_all() LOCKSTEP_REQUIRES(mutex_);
+  void ask_to_make() LOCKSTEP_REQUIRES(mutex_);
+  /// Makes at most `kMostAtOnce` versions, and leaves the rest to the maker thread: others wait for this one.
+  void make_some() LOCKSTEP_REQUIRES(mutex_);
   /// Seconds that this server was making versions so far.
   [[nodiscard]] double seconds_of_updates() const LOCKSTEP_REQUIRES(mutex_);
   /// Makes the next version. Returns false if there is none, none can be made now, or another thread makes one.

@@ -158,8 +158,12 @@ void Server::end_init(Session& session, const transport::Frame& frame) {
     mutex_.assert_held();
     try {
       set_initial(*initial);
-    } catch (...) {
+    } catch (const std::exception& error) {
       outcome->error = std::current_exception();
+      if (ends_server(error)) {  // the chief may be gone by now
+        if (!ended_) error_ = outcome->error;
+        end({});
+      }
     }
     outcome->done = true;
     wake_waiting();
@@ -207,7 +211,7 @@ void Server::set_initial(const Initial& initial) {
   const std::string bytes = job_.ledger(now());
   shard_->initialise(initial.version, initial.values.front(), slots, std::as_bytes(std::span(bytes)));
   job_.parameters_set(now());
-  make_all();
+  make_some();
 }
 
 }  // namespace lockstep::ps

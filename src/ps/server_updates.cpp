@@ -19,26 +19,32 @@ constexpr size_t kShort = size_t{256} << 10;        ///< elements read and writt
 
 }  // namespace
 
-void Server::settle() { makes_at_once_ ? make_all() : let_others_make(); }
+void Server::settle() { makes_at_once_ ? make_some() : let_others_make(); }
 
-void Server::make_all() {
+void Server::make_some() {
+  int made = 0;
   do carry_out(job_.orders());
-  while (make_next());
+  while (made < kMostAtOnce && make_next() && ++made > 0);
   carry_out(job_.orders());
+  if (made == kMostAtOnce && job_.next(now())) ask_to_make();
+}
+
+void Server::ask_to_make() {
+  asked_to_make_ = true;
+  to_make_.notify_one();
 }
 
 void Server::let_others_make() {
   carry_out(job_.orders());
   const std::optional<Update> next = job_.next(now());
   if (!next) return;
-  if (is_short(*next)) return make_all();
-  asked_to_make_ = true;
-  to_make_.notify_one();
+  is_short(*next) ? make_some() : ask_to_make();
 }
 
 bool Server::is_short(const Update& update) const {
   if (options_.durability == Durability::machine || options_.at_update) return false;  // it may wait
-  const size_t elements = update.parts.empty() ? 0 : update.parts.front().values->size();
+  if (update.parts.empty()) return false;                                              // it copies all parameters
+  const size_t elements = update.parts.front().values->size();
   return elements * (update.parts.size() + 1) <= kShort;
 }
 
@@ -54,7 +60,7 @@ void Server::make_versions() try {
     }
     if (!std::exchange(asked_to_make_, false)) continue;
     if (job_.waits_for_room()) to_make_.wait_for(mutex_, kRoomPoll);
-    make_all();
+    make_some();
   }
 } catch (const std::exception&) {
   end_with_error();
@@ -71,7 +77,7 @@ void Server::with_shard(const std::function<void(const Applier::Work&)>& what) {
   } catch (...) {
     error = std::current_exception();
   }
-  work.reset();  // before the mutex is taken: end_init holds it while it waits
+  work.reset();  // before the mutex is taken: set_initial holds it while it waits
   mutex_.lock();
   if (!error) return;
   if (!ended_) error_ = error;  // the update is counted, and cannot be made
@@ -84,8 +90,7 @@ bool Server::make_next() {
   if (!update) return false;
   const bool there = job_.config().lock_free() || shard_->has_room();
   if (!job_.room(there, options_.folder, now())) {
-    asked_to_make_ = true;  // it looks again soon
-    to_make_.notify_one();
+    ask_to_make();  // the maker looks again soon
     return false;
   }
   make(*update);

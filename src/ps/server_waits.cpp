@@ -61,11 +61,14 @@ void Server::wake_to_make() {
 
 void Server::go_on(Session& session) {
   waiting_.erase(&session);
+  int made = 0;
+  bool held_up = false;  // whether updates waited for an answer of this call
   while (session.then) {
     carry_out(job_.orders());
     // Checked first: nobody may act for a connection that is gone.
     if (session.id != 0 && job_.gone(session.id)) throw Error("this connection was dropped");
     if (is_over(session)) {
+      held_up = held_up || job_.waits_between(session.id);
       if (session.id != 0) job_.wait(session.id, {});
       session.until = nullptr;
       const std::function<void()> then = std::exchange(session.then, nullptr);
@@ -73,11 +76,16 @@ void Server::go_on(Session& session) {
       continue;
     }
     if (ended_) throw Error("the server ends");
-    if (makes_at_once_ && make_next()) continue;
+    if (makes_at_once_ && made < kMostAtOnce && make_next()) {
+      ++made;
+      continue;
+    }
     waiting_.insert(&session);
+    if (made == kMostAtOnce) transport::wake(session.stream);  // after what else its hand has to do
     if (!makes_at_once_) let_others_make();
     return;
   }
+  if (held_up) settle();
 }
 
 void Server::wait_for(Session& session, const Waiting& what, std::function<void()> then) {

@@ -137,6 +137,31 @@ TEST(AsyncAnswers, TellOfTheEndOnceItIsStored) {
   EXPECT_EQ(server.job.reply(server.ids[0]).stop(), static_cast<uint32_t>(train::StopReason::steps));
 }
 
+TEST(AsyncUpdates, AreMadeInTheOrderOfTheirPushes) {
+  AServer server(0, two_workers(1));
+  server.push(1);
+  server.push(0);
+  const Update first = server.begin();
+  EXPECT_EQ(first.decision.contributors.front().member, 1);
+  server.job.finish(first, 0);
+  EXPECT_EQ(server.begin().decision.contributors.front().member, 0);
+}
+
+/// Else a busy server would never answer it: at each end of an update another one begins.
+TEST(AsyncUpdates, ComeAfterTheAnswerOfWhoWaitsForAMomentWithoutOne) {
+  AServer server(0, two_workers(1));
+  server.push(0);
+  server.push(1);
+  const Update first = server.begin();
+  server.job.wait(server.ids[0], {Wait::snapshot});
+  EXPECT_FALSE(server.job.over(server.ids[0]));
+  server.job.finish(first, 0);
+  EXPECT_TRUE(server.job.over(server.ids[0]));
+  EXPECT_FALSE(server.job.next(0).has_value());
+  server.job.wait(server.ids[0], {});
+  EXPECT_TRUE(server.job.next(0).has_value());
+}
+
 TEST(ParametersSetAgain, EndTheStreamsThatKnowTheEarlierOnes) {
   AServer server(0, two_workers(1));
   server.set(7);
