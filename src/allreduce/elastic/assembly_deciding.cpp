@@ -129,7 +129,9 @@ void Assembly::take_decision_of(int peer, const Decision& decision, double now) 
                        promise_->proposal.seats == decision.group.seats;
   const auto size = static_cast<int>(decision.group.seats.size());
   const bool fine = awaited && decision.group.id != 0 && decision.source >= 0 && decision.source < size &&
-                    static_cast<int>(decision.addresses.size()) == size;
+                    static_cast<int>(decision.addresses.size()) == size &&
+                    std::all_of(decision.holders.begin(), decision.holders.end(),
+                                [size](int holder) { return holder >= 0 && holder < size; });
   if (!fine) return;
   decision_ = decision;
   decision_taken_ = false;
