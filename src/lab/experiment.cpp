@@ -156,6 +156,7 @@ Experiment parse_experiment(const std::string& text, const std::string& file, co
   for (const std::string& other : parser.scales()) {
     if (other != chosen) scales.push_back(parser.parse(other, false));
   }
+  check_limits(parser.reader(), scales);
   // The caller's settings may take away what a test compares.
   if (options.overrides.settings.empty() && !options.overrides.local) check_tests(parser.reader(), scales);
   return made;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/suggest.h"
+#include "lab/fields.h"
 #include "lab/results.h"
 
 namespace lockstep::lab {
@@ -67,6 +68,15 @@ std::set<std::string> values_of(const Runs& runs, const Filter& filter, const st
 class TestCheck {
  public:
   TestCheck(const Reader& reader, const Asked& asked) : reader_(reader), asked_(asked), runs_(runs_of(asked)) {}
+
+  /// Refuses to ask whether measured values are equal: two never are, so the answer is known.
+  void check_limit() const {
+    const FindingTest& test = *asked_.test;
+    const FieldDef* field = find_field(test.field);
+    if (test.kind != TestKind::spread || test.within > 0 || field == nullptr || field->varies != Varies::time) return;
+    refuse(fmt::format("within: 0 asks whether values are equal, and no two measured values of {} are; give a limit",
+                       test.field));
+  }
 
   void check() const {
     const FindingTest& test = *asked_.test;
@@ -134,6 +144,10 @@ class TestCheck {
 };
 
 }  // namespace
+
+void check_limits(const Reader& reader, const std::vector<Experiment>& scales) {
+  for (const Asked& each : asked(scales)) TestCheck(reader, each).check_limit();
+}
 
 void check_tests(const Reader& reader, const std::vector<Experiment>& scales) {
   for (const Asked& each : asked(scales)) TestCheck(reader, each).check();

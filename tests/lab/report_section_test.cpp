@@ -69,6 +69,22 @@ TEST(ReportSection, SlopesAndCurvesThatCannotBeTestedAreRefused) {
               HasSubstr("is: 'less' is not allowed"));
 }
 
+TEST(ReportSection, AskingWhetherMeasuredValuesAreEqualIsRefused) {
+  const auto spread = [](const std::string& field, const std::string& is, const std::string& within) {
+    return with("findings",
+                "{name: f, says: s, tests: [{spread: " + field + ", is: " + is + ", within: " + within + "}]}");
+  };
+  for (const char* is : {"apart", "together"}) {
+    EXPECT_EQ(
+        refusal(spread("seconds", is, "0")),
+        "test.yaml:4:47: finding f: within: 0 asks whether values are equal, and no two measured values of seconds "
+        "are; give a limit");
+    EXPECT_NO_THROW((void)parse(spread("seconds", is, "0.01")));
+    EXPECT_NO_THROW((void)parse(spread("accuracy", is, "0")));
+    EXPECT_NO_THROW((void)parse(spread("iterations", is, "0")));
+  }
+}
+
 TEST(ReportSection, PlotsTakeOneNameOrAList) {
   const lab::Experiment made = parse(with("plots",
                                           "{name: p, kind: lines, x: batch, y: accuracy, y2: [seconds], log_x: true}, "
