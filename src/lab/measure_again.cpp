@@ -31,9 +31,10 @@ std::optional<RunMeasured> from_folder(const RunResult& run) {
 
 MeasuredAgain measure_again(const std::string& lab_dir, int64_t experiment) {
   Database database(lab_dir, Database::Access::write);
-  const Results results = database.results(experiment);
-  const std::optional<base::LockFile> lock = base::LockFile::try_lock(results.folder + "/.lock");
-  if (!lock) throw UsageError(fmt::format("a lab is running {} in {}; wait for it", results.experiment.name, lab_dir));
+  const Results before = database.results(experiment);
+  const std::optional<base::LockFile> lock = base::LockFile::try_lock(before.folder + "/.lock");
+  if (!lock) throw UsageError(fmt::format("a lab is running {} in {}; wait for it", before.experiment.name, lab_dir));
+  const Results results = database.results(experiment);  // a lab that ended before the lock may have stored more
   MeasuredAgain outcome;
   for (const RunResult& run : results.runs) {
     if (run.state != RunState::done) continue;
