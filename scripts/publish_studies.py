@@ -31,8 +31,10 @@ def cell(text):
     return text.replace("|", "\\|").replace("\n", " ").strip()
 
 
-def by_tests(finding):
-    """How the tests of a finding came out, if that is not said by its verdict alone: " (time: holds; loss: within noise)"."""
+def verdict_of(finding):
+    """The verdict, and how the tests came out if it does not say that alone: "holds in 3 of 5 cases, within noise in 2", or
+    "holds in part (time: holds; loss: does not hold)"."""
+    verdict = finding["verdict"]
     verdicts = "holds in part|holds|does not hold|within noise|not judged"
     tests = []
     for sentence in finding["sentences"]:
@@ -41,11 +43,12 @@ def by_tests(finding):
             field = re.split(r",| over (?!sent|network)| by | of the workers| \(", found[1])[0]
             tests.append((field[:1].lower() + field[1:] if not field[:2].isupper() else field, found[2]))
     plain = re.compile(r" in (?:both|all \d+) cases")
-    if all(plain.sub("", result) == finding["verdict"] for _, result in tests):
-        return ""
+    if all(plain.sub("", result) == verdict for _, result in tests):
+        return verdict
     if len(tests) == 1:
-        return f" ({tests[0][1]})"
-    return " (" + "; ".join(f"{field}: {result}" for field, result in tests) + ")"
+        result = tests[0][1]
+        return result if result.startswith(verdict) else f"{verdict} ({result})"
+    return f"{verdict} (" + "; ".join(f"{field}: {result}" for field, result in tests) + ")"
 
 
 def section(results, report, commit):
@@ -62,7 +65,7 @@ def section(results, report, commit):
     for finding in results["findings"]:
         ours = " (ours)" if finding["ours"] else ""
         why = next((s for s in finding["sentences"] if s.startswith("Not judged here: ")), "")
-        verdict = finding["verdict"] + (": " + why.removeprefix("Not judged here: ") if why else by_tests(finding))
+        verdict = finding["verdict"] + ": " + why.removeprefix("Not judged here: ") if why else verdict_of(finding)
         lines.append(f"| {cell(finding['says'])}{ours} | {cell(verdict)} |")
     return "\n".join(lines)
 

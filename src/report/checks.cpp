@@ -103,6 +103,8 @@ Checked checked_of(const std::string& what, const std::vector<Outcome>& outcomes
   std::vector<Verdict> verdicts;
   for (const Outcome& outcome : outcomes) verdicts.push_back(outcome.verdict);
   Checked result{verdict_of(verdicts), sentence_of(what, outcomes, claim)};
+  result.cases = outcomes.size();
+  result.decided = outcomes.size() - count(outcomes, Verdict::noise) - count(outcomes, Verdict::unjudged);
   result.too_few = std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.too_few; });
   for (const Verdict telling : {Verdict::fails, Verdict::partly, Verdict::noise, Verdict::holds, Verdict::unjudged}) {
     if (count(outcomes, telling) == 0) continue;

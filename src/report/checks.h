@@ -25,6 +25,8 @@ struct Checked {
   std::vector<Side> sides = {};
   bool failing_alone = false;  ///< the sides hold only the cases that fail, while others hold
   bool too_few = false;        ///< it was not judged for want of repeats
+  size_t cases = 1;
+  size_t decided = 0;  ///< cases that are neither within noise nor not judged
 };
 
 Checked check(const Material& material, RunFolders& folders, const lab::FindingTest& test);
@@ -44,7 +46,8 @@ struct Outcome {
 };
 
 /// Combines verdicts: decided cases all hold, all fail, or both occur. At least half of the judged cases must be
-/// decided, otherwise the whole is within noise. Cases that were not judged do not count.
+/// decided, otherwise the whole is within noise. Cases that were not judged do not count. Readers are told how many
+/// cases were decided (verdict_text).
 Verdict verdict_of(const std::vector<Verdict>& verdicts);
 /// Combines outcomes into "WHAT: WHERE: TEXT; WHERE: TEXT, CLAIM: holds in 2 of 3 cases.", with the sides of the cases
 /// that do not hold, if any.

@@ -138,6 +138,16 @@ std::string_view name(Verdict verdict) {
   return "not judged";
 }
 
+bool passes_over_cases(const Finding& finding) {
+  const bool undecided = finding.verdict == Verdict::noise || finding.verdict == Verdict::unjudged;
+  return !undecided && finding.decided < finding.cases;
+}
+
+std::string verdict_text(const Finding& finding) {
+  if (!passes_over_cases(finding)) return std::string(name(finding.verdict));
+  return fmt::format("{} ({} of {} cases decided)", name(finding.verdict), finding.decided, finding.cases);
+}
+
 std::vector<Finding> check_findings(const Material& material, RunFolders& folders) {
   std::vector<Finding> findings;
   for (const lab::FindingSpec& spec : material.results().experiment.report.findings) {
@@ -149,7 +159,9 @@ std::vector<Finding> check_findings(const Material& material, RunFolders& folder
       Checked& checked = tests.back();
       const bool missing = material.missing(test.first) > 0 || material.missing(test.second) > 0;
       if (checked.verdict == Verdict::unjudged && missing) checked.too_few = true;
-      finding.sentences.push_back(tests.back().sentence);
+      finding.sentences.push_back(checked.sentence);
+      finding.cases += checked.cases;
+      finding.decided += checked.decided;
     }
     finding.verdict = spec.not_judged.empty() ? together(tests) : Verdict::unjudged;
     if (!spec.not_judged.empty()) finding.sentences.push_back("Not judged here: " + spec.not_judged);

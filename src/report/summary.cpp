@@ -140,6 +140,12 @@ std::string scale_html(const lab::Experiment& experiment) {
          "own settings, which are in the scale <code>full</code>.</p>";
 }
 
+/// Returns how many findings with this verdict have cases that it passes over.
+std::ptrdiff_t passing_over(const std::vector<Finding>& findings, Verdict verdict) {
+  return std::count_if(findings.begin(), findings.end(),
+                       [&](const Finding& f) { return f.verdict == verdict && passes_over_cases(f); });
+}
+
 std::string verdict_counts(const std::vector<Finding>& findings) {
   std::string text;
   for (const Verdict verdict : {Verdict::holds, Verdict::partly, Verdict::fails, Verdict::noise, Verdict::unjudged}) {
@@ -164,6 +170,8 @@ std::string verdict_counts(const std::vector<Finding>& findings) {
       case Verdict::unjudged:
         text += fmt::format("{} {} not judged", count, many ? "are" : "is");
     }
+    if (const auto some = passing_over(findings, verdict); some > 0)
+      text += some == count ? " (with undecided cases)" : fmt::format(" ({} with undecided cases)", some);
   }
   return text;
 }
@@ -243,7 +251,9 @@ std::string tiles_html(const Material& material, const std::vector<Finding>& fin
   if (!findings.empty()) {
     const auto holds =
         std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.verdict == Verdict::holds; });
-    html += tile(fmt::format("{} of {}", holds, findings.size()), "findings hold here");
+    const auto some = passing_over(findings, Verdict::holds);
+    html += tile(fmt::format("{} of {}", holds, findings.size()), "findings hold here",
+                 some > 0 ? fmt::format("{} with undecided cases", some) : "");
   }
   const Observations all = material.observations({});
   const std::vector<Case> cases = variations(all);
@@ -294,7 +304,7 @@ std::string findings_html(const std::vector<Finding>& findings) {
     html += fmt::format(
         "<article class=\"card finding {0}\"><header><h3>{1}</h3><span class=\"badge {0}\">{2} {3}</span></header>",
         badge_class(finding.verdict), escape_html(finding.spec->says), badge_sign(finding.verdict),
-        name(finding.verdict));
+        verdict_text(finding));
     if (finding.spec->ours)
       html += "<p class=\"small soft ours\">Not a claim of the study: this experiment adds it.</p>";
     html += "<ul>";

@@ -266,6 +266,31 @@ TEST(Verdicts, CountDecidedCases) {
   EXPECT_EQ(verdict_of({unjudged, unjudged}), unjudged);
 }
 
+// Batches decided as wanted in two cases of three; the third scatters.
+TEST(Verdicts, SayHowManyCasesAreDecided) {
+  std::vector<MadeRun> runs;
+  for (const int batch : {32, 64, 128}) {
+    for (const int repeat : {1, 2, 3}) {
+      const double noise = batch == 128 ? 5 * (repeat - 2) : 0.01 * repeat;
+      runs.push_back(mode_batch("sync", batch, 10 + noise));
+      runs.push_back(mode_batch("async", batch, batch == 128 ? 11 - noise : 20));
+      for (MadeRun* run : {&runs[runs.size() - 2], &runs.back()}) run->repeat = repeat;
+    }
+  }
+  lab::Results results = made_results(runs);
+  Finding finding = check(results, {compare("less")});
+  EXPECT_EQ(finding.verdict, Verdict::holds);
+  EXPECT_EQ(verdict_text(finding), "holds (2 of 3 cases decided)");
+  EXPECT_EQ(verdict_text(check(results, {compare("greater")})), "does not hold (2 of 3 cases decided)");
+  FindingTest unknown = compare("less");
+  unknown.field = "ps_memory";
+  EXPECT_EQ(verdict_text(check(results, {compare("less"), unknown})), "holds (2 of 6 cases decided)");
+  std::erase_if(results.runs, [](const lab::RunResult& run) { return run.text("batch") == "128"; });
+  finding = check(results, {compare("less")});
+  EXPECT_EQ(verdict_text(finding), "holds");
+  EXPECT_EQ(finding.cases, 2U);
+}
+
 TEST(Findings, AreNotJudgedByTheTestThatOneRunDecides) {
   lab::Results results = made_results({mode_batch("sync", 32, 1), mode_batch("async", 32, 4)});
   results.runs[0].measured.values["network_per_step"] = 1e6;

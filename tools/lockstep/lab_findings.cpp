@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/findings.h"
 #include "terminal/text.h"
 
@@ -12,8 +14,7 @@ using report::Verdict;
 
 constexpr size_t kVerdictWidth = 14;
 
-std::string verdict_text(const terminal::Terminal& terminal, Verdict verdict) {
-  const std::string text = terminal::padded_right(report::name(verdict), kVerdictWidth);
+std::string coloured(const terminal::Terminal& terminal, Verdict verdict, const std::string& text) {
   switch (verdict) {
     case Verdict::holds:
       return terminal.green(text);
@@ -32,10 +33,14 @@ std::string verdict_text(const terminal::Terminal& terminal, Verdict verdict) {
 
 std::string findings_text(const terminal::Terminal& terminal, const lab::Results& results, size_t width) {
   std::string text;
-  const std::string indent(kVerdictWidth + 2, ' ');
+  const std::vector<report::Finding> findings = report::check_findings(results);
+  size_t longest = kVerdictWidth;
+  for (const report::Finding& finding : findings) longest = std::max(longest, report::verdict_text(finding).size());
+  const std::string indent(longest + 2, ' ');
   const size_t room = std::max<size_t>(width, indent.size() + 20) - indent.size();
-  for (const report::Finding& finding : report::check_findings(results)) {
-    std::string before = verdict_text(terminal, finding.verdict) + "  ";
+  for (const report::Finding& finding : findings) {
+    const std::string verdict = terminal::padded_right(report::verdict_text(finding), longest);
+    std::string before = coloured(terminal, finding.verdict, verdict) + "  ";
     for (const std::string& line : terminal::wrapped(finding.spec->says, room)) {
       text += before + terminal.bold(line) + "\n";
       before = indent;
@@ -55,6 +60,8 @@ nlohmann::ordered_json findings_json(const lab::Results& results) {
                     {"says", finding.spec->says},
                     {"ours", finding.spec->ours},
                     {"verdict", report::name(finding.verdict)},
+                    {"cases", finding.cases},
+                    {"decided", finding.decided},
                     {"sentences", finding.sentences},
                     {"reasons", finding.reasons}});
   }
