@@ -83,8 +83,10 @@ class GuestRun {
   void bring_files();
   [[nodiscard]] process::Command command_of(const Role& role) const;
   [[nodiscard]] std::string host_of(const Role& role);
+  [[nodiscard]] std::vector<cluster::Task> tasks() const;
+  [[nodiscard]] std::string role_of(const cluster::Task& task) const { return alone() ? "process" : task.str(); }
   void add_roles();
-  void plan_faults();
+  void plan_faults(const std::vector<emulate::Fault>& faults);
   void signal_program(const std::string& role, int number) const;
   void start(Role& role);
   void watch();
@@ -149,16 +151,20 @@ void GuestRun::place_on_hosts() {
   places_ = places_of(*hosts_);
 }
 
-void GuestRun::add_roles() {
-  const cluster::Task first = alone() ? cluster::Task{} : places_.cluster.spec.chief_task();
-  std::vector<cluster::Task> tasks{first};
+/// Returns the tasks of the roles, the chief's first.
+std::vector<cluster::Task> GuestRun::tasks() const {
+  std::vector<cluster::Task> all{alone() ? cluster::Task{} : places_.cluster.spec.chief_task()};
   for (const cluster::Task& task : places_.cluster.spec.tasks()) {
-    if (!(task == first)) tasks.push_back(task);
+    if (!(task == all.front())) all.push_back(task);
   }
-  for (const cluster::Task& task : tasks) {
+  return all;
+}
+
+void GuestRun::add_roles() {
+  for (const cluster::Task& task : tasks()) {
     auto role = std::make_unique<Role>(task, options_.figures);
-    role->name = alone() ? "process" : task.str();
-    role->folder = task == first ? options_.run_dir : options_.run_dir + "/" + task.folder();
+    role->name = role_of(task);
+    role->folder = roles_.empty() ? options_.run_dir : options_.run_dir + "/" + task.folder();
     role->names = names_of(places_, task, hosts_ ? hosts_->run_dir : options_.run_dir);
     role->names.insert(role->names.end(), options_.settings.begin(), options_.settings.end());
     base::make_directories(role->folder);
@@ -167,13 +173,19 @@ void GuestRun::add_roles() {
   }
 }
 
+/// Returns the faults that are wanted.
+std::vector<emulate::Fault> faults_of(const GuestOptions& options) {
+  if (options.faults.empty()) return {};
+  if (!options.hosts.file.empty())
+    throw UsageError("faults: they apply only to programs on this machine or on its emulated nodes");
+  return emulate::parse_faults(options.faults);
+}
+
 /// Throws UsageError for a fault of an unknown role or node.
-void GuestRun::plan_faults() {
-  if (options_.faults.empty()) return;
-  if (hosts_) throw UsageError("faults: they apply only to programs on this machine or on its emulated nodes");
-  const std::vector<emulate::Fault> faults = emulate::parse_faults(options_.faults);
+void GuestRun::plan_faults(const std::vector<emulate::Fault>& faults) {
+  if (faults.empty()) return;
   std::vector<std::string> names;
-  for (const auto& role : roles_) names.push_back(role->name);
+  for (const cluster::Task& task : tasks()) names.push_back(role_of(task));
   launch::check_faults(faults, names, nodes_ ? std::max<size_t>(places_.cluster.nodes.size(), 1) : 0);
   faults_.emplace(faults, nodes_ ? &nodes_->cluster() : nullptr);
   faults_->signal_by([this](const std::string& role, int number) { signal_program(role, number); });
@@ -334,7 +346,7 @@ void GuestRun::watch() {
 }
 
 /// Stops all roles and then this process, as Ctrl-Z asks, until this process is continued. The time between counts, but
-/// not for the deadline.
+/// not for the deadline nor for scheduled faults.
 void GuestRun::pause() {
   const auto tell = [&](int number) {
     for (const auto& role : roles_) {
@@ -346,6 +358,7 @@ void GuestRun::pause() {
   raise(SIGSTOP);
   paused_ += since(before);
   tell(SIGCONT);
+  if (faults_) faults_->resumed(Steady::now() - before);
 }
 
 void GuestRun::ask_to_end(Role& role, double waited) const {
@@ -444,10 +457,11 @@ void GuestRun::collect() {
 
 GuestOutcome GuestRun::run() {
   check_is_new(options_.run_dir);
+  const std::vector<emulate::Fault> faults = faults_of(options_);
   place();
+  plan_faults(faults);
   base::make_directories(options_.run_dir);
   add_roles();
-  plan_faults();
   result_.run_dir = options_.run_dir;
   result_.settings = options_.settings;
   result_.command = options_.command;

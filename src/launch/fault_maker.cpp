@@ -78,6 +78,13 @@ void FaultMaker::begin() {
   start_ = Clock::now();
 }
 
+void FaultMaker::resumed(Clock::duration after) {
+  start_ += after;
+  for (const std::string& role : held_) {
+    if (const auto found = pids_.find(role); found != pids_.end()) send(role, found->second, SIGSTOP);
+  }
+}
+
 std::vector<std::string> FaultMaker::make_due(const std::string& file) {
   std::vector<std::string> lines;
   if (!begun_) return lines;
@@ -103,7 +110,10 @@ std::string FaultMaker::make(const Fault& fault) {
   const auto found = pids_.find(fault.target);
   if (found == pids_.end()) return fault.text() + ": it is not running";
   send(fault.target, found->second, fault.kind == FaultKind::kill ? SIGKILL : SIGSTOP);
-  if (fault.kind == FaultKind::stop) stopped_[fault.target] = found->second;
+  if (fault.kind == FaultKind::stop) {
+    stopped_[fault.target] = found->second;
+    held_.insert(fault.target);
+  }
   return fault.text();
 }
 
@@ -120,6 +130,7 @@ std::string FaultMaker::undo(const Fault& fault) {
   const auto found = pids_.find(fault.target);
   if (found == pids_.end() || stopped_[fault.target] != found->second) return fault.target + " was not continued";
   send(fault.target, found->second, SIGCONT);
+  held_.erase(fault.target);
   return fault.target + " goes on";
 }
 

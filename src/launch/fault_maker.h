@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,16 @@ class FaultMaker {
   void started(const std::string& role, pid_t pid) { pids_[role] = pid; }
   /// Signals go this way instead of to the process of a role and its group.
   void signal_by(SignalRole signal) { signal_ = std::move(signal); }
-  void ended(const std::string& role) { pids_.erase(role); }
+  void ended(const std::string& role) {
+    pids_.erase(role);
+    held_.erase(role);
+  }
   /// Starts the clock of the schedule.
   void begin();
   [[nodiscard]] bool begun() const { return begun_; }
+  /// All roles were stopped for so long and continued: the schedule goes on where it was, and roles that a fault holds
+  /// are stopped again.
+  void resumed(std::chrono::steady_clock::duration after);
   /// Makes the faults that are due and returns a line for each; appends the lines to `file`.
   std::vector<std::string> make_due(const std::string& file);
 
@@ -56,6 +63,7 @@ class FaultMaker {
   emulate::EmulatedCluster* cluster_;
   std::map<std::string, pid_t> pids_;     ///< processes of running roles
   std::map<std::string, pid_t> stopped_;  ///< stopped processes to be continued
+  std::set<std::string> held_;            ///< roles that are stopped now
   SignalRole signal_;
   bool begun_ = false;
   Clock::time_point start_;
