@@ -79,7 +79,7 @@ void FaultMaker::begin() {
 }
 
 void FaultMaker::resumed(Clock::duration after) {
-  start_ += after;
+  paused_ += after;
   for (const std::string& role : held_) {
     if (const auto found = pids_.find(role); found != pids_.end()) send(role, found->second, SIGSTOP);
   }
@@ -88,8 +88,10 @@ void FaultMaker::resumed(Clock::duration after) {
 std::vector<std::string> FaultMaker::make_due(const std::string& file) {
   std::vector<std::string> lines;
   if (!begun_) return lines;
-  const double now = std::chrono::duration<double>(Clock::now() - start_).count();
-  for (; next_ < actions_.size() && actions_[next_].at <= now; ++next_) {
+  const Clock::time_point here = Clock::now();
+  const double now = std::chrono::duration<double>(here - start_).count();
+  const double active = std::chrono::duration<double>(here - start_ - paused_).count();
+  for (; next_ < actions_.size() && actions_[next_].at <= active; ++next_) {
     const Action& action = actions_[next_];
     std::string text = action.end ? undo(action.fault) : make(action.fault);
     keep(file, now, action.fault, action.end, text);

@@ -41,7 +41,7 @@ class FaultMaker {
   void begin();
   [[nodiscard]] bool begun() const { return begun_; }
   /// All roles were stopped for so long and continued: the schedule goes on where it was, and roles that a fault holds
-  /// are stopped again.
+  /// are stopped again. Faults are recorded with the time since the beginning, with that of the stop.
   void resumed(std::chrono::steady_clock::duration after);
   /// Makes the faults that are due and returns a line for each; appends the lines to `file`.
   std::vector<std::string> make_due(const std::string& file);
@@ -67,6 +67,7 @@ class FaultMaker {
   SignalRole signal_;
   bool begun_ = false;
   Clock::time_point start_;
+  Clock::duration paused_{};
 };
 
 /// Scheduled faults of the roles of a job, which it knows from their events. The schedule begins once all have started.

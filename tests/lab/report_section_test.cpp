@@ -77,7 +77,7 @@ TEST(ReportSection, AskingWhetherMeasuredValuesAreEqualIsRefused) {
   for (const char* is : {"apart", "together"}) {
     EXPECT_EQ(
         refusal(spread("seconds", is, "0")),
-        "test.yaml:4:47: finding f: within: 0 asks whether values are equal, and no two measured values of seconds "
+        "test.yaml:4:48: finding f: within: 0 asks whether values are equal, and no two measured values of seconds "
         "are; give a limit");
     EXPECT_NO_THROW((void)parse(spread("seconds", is, "0.01")));
     EXPECT_NO_THROW((void)parse(spread("accuracy", is, "0")));
