@@ -70,7 +70,7 @@ void RunStore::read_row(const RunPlace& place, uint64_t stamp, double changed, K
   } catch (const std::exception& error) {
     row.json = damaged_row_json(place, error.what(), changed);
     row.values["name"].text = std::filesystem::path(place.path).filename().string();
-    row.values["state"].text = records::state_text(row.state);
+    row.values["state"] = records::state_value(row.state, "");
   }
   if (!place.experiment.empty()) row.values["experiment"].text = place.experiment;
   const bool same = kept.row && kept.stamp == stamp && kept.row->json == row.json;

@@ -152,7 +152,7 @@ RunFilter::Term RunFilter::read(const std::string& text, std::span<const RunValu
   term.texts = equality ? split(lower(value), ',') : std::vector<std::string>{lower(value)};
   term.number = number_of(value);
   const RunKey* key = find_run_key(term.key);
-  term.list = key != nullptr && key->kind == KeyKind::list;
+  term.list = key != nullptr && (key->kind == KeyKind::list || key->name == "state");
   const bool by_time = key != nullptr && key->kind == KeyKind::time;
   if (value.empty() && !equality) reject(text, "the value is missing");
   if (is_number(term.key, runs)) {

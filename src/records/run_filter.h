@@ -36,7 +36,7 @@ class RunFilter {
     std::string key = {};
     std::vector<std::string> texts = {};  ///< in lower case; for an order, one
     double number = kUnknown;
-    bool list = false;
+    bool list = false;  ///< the value has words, of which any may fit
   };
 
   static Term read(const std::string& text, std::span<const RunValues> runs);

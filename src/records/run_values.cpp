@@ -57,7 +57,7 @@ RunValues values_of(const RunRecord& run) {
   values["name"] = text_value(run.name);
   values["model"] = text_value(run.model());
   values["dataset"] = text_value(run.dataset());
-  values["state"] = text_value(state_text(run.state));
+  values["state"] = state_value(run.state, run.summary().text("stop_reason"));
   values["end"] = text_value(run.summary().text("stop_reason"));
   values["how"] = text_value(how_text(run));
   values["workers"] = number_value(static_cast<double>(run.workers()));
@@ -79,8 +79,8 @@ const std::vector<RunKey>& run_keys() {
       {"state",
        KeyKind::text,
        "state",
-       "ended, running, or broken: killed without a summary",
-       {"ended", "running", "broken"}},
+       "ended, running, or broken: killed without a summary; also a bad end: interrupted, error, non-finite loss",
+       {"ended", "running", "broken", "interrupted", "error", "non-finite loss"}},
       {"end", KeyKind::text, "end", "reason of its end, e.g. epochs, accuracy, interrupted, error"},
       {"how", KeyKind::text, "how", "one process, replicas, ps sync, ps async or all-reduce"},
       {"workers", KeyKind::number, "workers", "number of workers"},
@@ -130,6 +130,15 @@ std::string known_key(const std::string& name, std::span<const RunValues> runs) 
 
 std::string state_text(RunState state) {
   return state == RunState::ended ? "ended" : state == RunState::running ? "running" : "broken";
+}
+
+RunValue state_value(RunState state, const std::string& end) {
+  RunValue value = text_value(state_text(state));
+  value.words = {value.text};
+  const std::vector<std::string>& states = find_run_key("state")->choices;
+  const bool shown = std::find(states.begin(), states.end(), end) != states.end();
+  if (state == RunState::ended && shown && end != value.text) value.words.push_back(end);
+  return value;
 }
 
 std::string how_text(const RunRecord& run) {

@@ -15,7 +15,7 @@ namespace lockstep::records {
 struct RunValue {
   std::string text = {};                ///< empty for a number that is not known
   double number = kUnknown;             ///< known if the value is a number
-  std::vector<std::string> words = {};  ///< of a list: each of its words
+  std::vector<std::string> words = {};  ///< of a list: each of its words; of a state: all that a filter may call it
 };
 
 /// Settings have their name in config.yaml as key; the keys of run_keys() go before settings of the same name.
@@ -44,6 +44,8 @@ std::string known_key(const std::string& name, std::span<const RunValues> runs);
 
 /// Returns "ended", "running" or "broken".
 std::string state_text(RunState state);
+/// Returns the state as a value, which a filter also finds by a bad end, as the dashboard shows it: "interrupted".
+RunValue state_value(RunState state, const std::string& end);
 /// Returns how the run trained: "ps sync", "all-reduce", "replicas", "one process".
 std::string how_text(const RunRecord& run);
 

@@ -96,7 +96,8 @@ TEST_F(Completion, ValuesAreThoseOfTheSettingsModelsRunsAndExperiments) {
   EXPECT_THAT(offered({"train", "--dataset", "fa"}), ElementsAre("fashion-mnist"));
   EXPECT_THAT(offered({"eval", "first-1", "--checkpoint", "b"}), ElementsAre("best"));
   EXPECT_THAT(offered({"launch", "cluster.yaml", "--", "train", "alex"}), ElementsAre("alexnet"));
-  EXPECT_THAT(offered({"runs", "state="}), ElementsAre("state=ended", "state=running", "state=broken"));
+  EXPECT_THAT(offered({"runs", "state="}),
+              ElementsAre("state=ended", "state=running", "state=broken", "state=interrupted", "state=error"));
   EXPECT_THAT(offered({"runs", "--columns", "lr,accu"}), ElementsAre("lr,accuracy", "lr,accumulate"));
 
   put_text("small.yaml",
@@ -138,7 +139,7 @@ complete -p lockstep
   const Ended ended = shell("bash --norc", "ask.sh");
   EXPECT_EQ(ended.err, "");
   EXPECT_THAT(lines_of(ended.out),
-              ElementsAre("train trace", "adam", "ended running broken",
+              ElementsAre("train trace", "adam", "ended running broken interrupted error",
                           AllOf(HasSubstr("digit.png"), HasSubstr("digits")), "digits", HasSubstr("_lockstep")));
 }
 

@@ -62,6 +62,20 @@ TEST_F(RunFilterTest, TermsNameResultsSettingsAndOptions) {
   EXPECT_THAT(fitting({"options.hidden=3"}), ElementsAre("lr-1"));
 }
 
+TEST_F(RunFilterTest, ABadEndIsAStateToo) {
+  EXPECT_THAT(fitting({"state=interrupted"}), ElementsAre());
+  put_text(folder / "lr-2/config.yaml", "model: lr\n");
+  put_text(folder / "lr-2/summary.json", R"({"model": "lr", "steps": 200, "stop_reason": "interrupted"})");
+  put_text(folder / "lr-3/config.yaml", "model: lr\n");
+  put_text(folder / "lr-3/summary.json", R"({"model": "lr", "steps": 200, "stop_reason": "non-finite loss"})");
+  for (const char* name : {"lr-2", "lr-3"}) runs.push_back(values_of(read_run(folder / name)));
+  EXPECT_THAT(fitting({"state=interrupted"}), ElementsAre("lr-2"));
+  EXPECT_THAT(fitting({"state=non-finite loss,Interrupted"}), ElementsAre("lr-2", "lr-3"));
+  EXPECT_THAT(fitting({"state=ended"}), ElementsAre("lr-1", "lr-2", "lr-3"));
+  EXPECT_THAT(fitting({"state=ended", "state!=interrupted"}), ElementsAre("lr-1", "lr-3"));
+  EXPECT_THAT(refused({"state=interupted"}), HasSubstr("did you mean 'interrupted'?"));
+}
+
 TEST_F(RunFilterTest, AnUnknownValueFitsOnlyUnequal) {
   EXPECT_THAT(fitting({"accuracy!=0.5"}), ElementsAre("lr-1", "lenet-1"));
   EXPECT_THAT(fitting({"accuracy<1"}), ElementsAre("lr-1"));

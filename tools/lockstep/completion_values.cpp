@@ -101,7 +101,9 @@ void offer_filter(const TypedWords& typed, Completion& completion) {
   if (key == "model") {
     for (const nn::ModelDef& model : nn::zoo()) values.candidates.push_back({model.name, model.description});
   } else if (const records::RunKey* known = records::find_run_key(key); known != nullptr && !known->choices.empty()) {
-    for (const std::string& choice : known->choices) values.candidates.push_back({choice, ""});
+    for (const std::string& choice : known->choices) {
+      if (choice.find(' ') == std::string::npos) values.candidates.push_back({choice, ""});  // it would need quotes
+    }
   } else {
     (void)add_choices(key, values);
   }

@@ -42,7 +42,7 @@ export function runsView(place, route) {
     title: "KEY=VALUE, with = != < <= > >=; keys are those of `lockstep runs --help` and all settings. Words are searched in names.",
     oninput: () => { state.q = search.value; remember(); askSoon(kPatience); }});
   const states = el("select", {"aria-label": "State", onchange: () => { state.state = states.value; remember(); askSoon(0); }},
-    [["", "All states"], ["running", "Training"], ["ended", "Ended"], ["broken", "Broken off"]].map(([value, text]) =>
+    [["", "All states"], ["running", "Training"], ["ended", "Ended"], ["interrupted", "Interrupted"], ["broken", "Broken off"]].map(([value, text]) =>
       el("option", {value, selected: value === state.state}, text)));
   const menu = columnMenu(names, (next) => { names = next; draw({columns: []}); remember(); askSoon(0); });
   const csv = el("button", {type: "button", title: "Save these runs and columns as CSV", onclick: () => saveText("runs.csv", "text/csv", table.csv())}, "CSV");
