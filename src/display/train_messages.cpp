@@ -34,7 +34,8 @@ std::string why(const Outcome& outcome) {
       return outcome.steps > 0 ? fmt::format("failed after step {}", terminal::grouped(outcome.steps))
                                : "failed before the first step";
     case StopReason::interrupted:
-      return fmt::format("interrupted after step {}", terminal::grouped(outcome.steps));
+      return outcome.steps > 0 ? fmt::format("interrupted after step {}", terminal::grouped(outcome.steps))
+                               : "interrupted before the first step";
     default:
       return text(outcome.reason);
   }

@@ -88,6 +88,9 @@ class Session::Impl final : exchange::RunEvents {
   /// that counts.
   void end_with_error(train::Trainer& trainer, train::StopReason reason, const std::string& error) noexcept;
 
+  /// Returns whether a member was interrupted before it joined the others: it gave up waiting for them.
+  [[nodiscard]] bool gave_up(const train::Trainer& trainer, const std::exception& error) const;
+
   SessionOptions options_;
   base::TrafficMeter traffic_;  ///< traffic with other roles
   std::optional<observe::RoleTrace> trace_;
@@ -404,6 +407,14 @@ void Session::Impl::end_with_error(train::Trainer& trainer, train::StopReason re
   });
 }
 
+bool Session::Impl::gave_up(const train::Trainer& trainer, const std::exception& error) const {
+  const bool interrupted = options_.interrupt != nullptr && options_.interrupt->load();
+  const bool other = dynamic_cast<const IoError*>(&error) != nullptr ||
+                     dynamic_cast<const UsageError*>(&error) != nullptr ||
+                     dynamic_cast<const DataError*>(&error) != nullptr;
+  return member_ && interrupted && !other && trainer.state().step == start_.step;
+}
+
 train::Fence Session::Impl::fence() const {
   if (!member_ || !member_->leadership_moves()) return {};
   train::Fence fence;
@@ -478,8 +489,12 @@ train::Outcome Session::Impl::run() {
     end_with_error(trainer, train::StopReason::not_finite, error.what());
     throw;
   } catch (const std::exception& error) {
-    end_with_error(trainer, train::StopReason::error, error.what());
-    throw;
+    if (!gave_up(trainer, error)) {
+      end_with_error(trainer, train::StopReason::error, error.what());
+      throw;
+    }
+    end_with_error(trainer, train::StopReason::interrupted, "");
+    return outcome(trainer.state(), train::StopReason::interrupted);
   }
   if (observer_) observer_->add_end(trainer.phases_since());
   train::Outcome ended = outcome(trainer.state(), reason);

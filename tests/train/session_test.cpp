@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoint_store.h"
 #include "data/images.h"
 #include "data/random_images.h"
+#include "role/group_member.h"
 #include "run/run_log.h"
 #include "support.h"
 #include "train/data_options.h"
@@ -256,6 +257,27 @@ TEST(Session, RefusesFarMoreThreadsThanCores) {
                 train(request(dir, {{"threads", more}}));
               }),
               AllOf(HasSubstr("threads: " + more), HasSubstr(std::to_string(cores) + " cores"), HasSubstr(most)));
+}
+
+TEST(Session, AMemberInterruptedBeforeItJoinedHasNotFailed) {
+  const TempDir dir;
+  role::ClusterProcess process;
+  process.spec.workers = {"127.0.0.1:1"};
+  process.spec.ps = {"127.0.0.1:2"};  // nobody listens there
+  process.task = {cluster::Role::worker, 0};
+  process.log = [](std::string_view, const std::string&) {};
+  const std::atomic<bool> interrupt = true;
+  settings::Configuration configuration;
+  for (const auto& [name, text] : request(dir, {{"run-dir", dir / "run"}}).settings) configuration.set(name, text);
+  role::SessionOptions options;
+  options.process = &process;
+  options.interrupt = &interrupt;
+  const Outcome outcome = role::Session(configuration, options).run();
+  EXPECT_EQ(outcome.reason, StopReason::interrupted);
+  EXPECT_EQ(outcome.steps, 0U);
+  const nlohmann::json summary = summary_of(dir / "run");
+  EXPECT_EQ(summary["stop_reason"], "interrupted");
+  EXPECT_FALSE(summary.contains("error")) << summary["error"];
 }
 
 TEST(Session, AnInterruptCheckpointsAndEndsCleanly) {

@@ -120,10 +120,10 @@ int run_here(const settings::Configuration& configuration, const settings::Setti
     terminal::print_note(terminal, level, text);
   };
   role::Session session(configuration, options);
+  catch_interrupts();
   const bool finished = session.finished();
   if (!quiet && !finished) display::print_opening(terminal, session.settings(), session.start_event());
 
-  catch_interrupts();
   const train::Outcome outcome = run_session(session);
   if (quiet) {
     display::print_result_line(session.settings(), outcome);
