@@ -40,6 +40,10 @@ TEST_F(Onnx, AnExportSaysWhatItWroteAndTrainsOn) {
                          HasSubstr("output  probabilities [batch, 10]")));
   EXPECT_THAT(succeed({"export", "runs/m-1/checkpoints/step-000000040.ckpt", "one.onnx", "--batch", "1"}).out,
               HasSubstr("images [1, 1, 28, 28]"));
+  (void)succeed({"export", "m-1", "-o", "same.onnx", "--checkpoint", "newest"});
+  EXPECT_EQ(get_file(folder / "same.onnx"), get_file(folder / "lenet.onnx"));
+  EXPECT_THAT(fail({"export", "m-1", "a.onnx", "-o", "b.onnx"}, 2), HasSubstr("'a.onnx' and --output 'b.onnx'"));
+  EXPECT_THAT(fail({"export", "m-1"}, 2), HasSubstr("the file to write is missing"));
   (void)succeed(quick_train("lenet.onnx", {"--name", "on"}));
   EXPECT_LT(summary("on-1")["train_loss"], summary("m-1")["train_loss"]) << "it goes on from what was exported";
 }

@@ -19,6 +19,7 @@ namespace {
 struct ExportArguments {
   inspect::ModelSource source;
   std::string file;
+  std::string output;  ///< the same, as an option
   int64_t batch = 0;
 };
 
@@ -36,10 +37,19 @@ std::vector<std::pair<std::string, std::string>> metadata(const checkpoint::Chec
   return entries;
 }
 
-int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> models) {
-  if (!arguments.file.ends_with(".onnx")) {
-    throw UsageError("export: '" + arguments.file + "' must end in .onnx");
+const std::string& file_of(const ExportArguments& arguments) {
+  if (!arguments.file.empty() && !arguments.output.empty()) {
+    throw UsageError(fmt::format("export: give one file to write, not both '{}' and --output '{}'", arguments.file,
+                                 arguments.output));
   }
+  const std::string& file = arguments.output.empty() ? arguments.file : arguments.output;
+  if (file.empty()) throw UsageError("export: the file to write is missing; its name ends in .onnx");
+  if (!file.ends_with(".onnx")) throw UsageError("export: '" + file + "' must end in .onnx");
+  return file;
+}
+
+int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> models) {
+  const std::string& path = file_of(arguments);
   inspect::ModelSource source = arguments.source;
   source.models.assign(models.begin(), models.end());
   const inspect::TrainedModel model = inspect::load_best_model(source);
@@ -51,9 +61,9 @@ int run_export(const ExportArguments& arguments, std::span<const nn::ModelDef> m
   const std::span<const float> values(model.values(), model.header.parameter_count());
   const interchange::OnnxExport file =
       interchange::export_onnx(*model.spec.model, request, values, metadata(model.header));
-  base::write_whole_file(arguments.file, file.bytes);
+  base::write_whole_file(path, file.bytes);
   terminal::print("{} at step {} -> {} ({}, opset {}, {}, {} parameters)\n", model.header.model,
-                  terminal::grouped(model.header.state.step), arguments.file, terminal::bytes_text(file.bytes.size()),
+                  terminal::grouped(model.header.state.step), path, terminal::bytes_text(file.bytes.size()),
                   interchange::kExportOpset, terminal::counted(file.nodes, "node"), terminal::grouped(file.parameters));
   terminal::print("  input   {}\n", file.input);
   for (const std::string& output : file.outputs) terminal::print("  output  {}\n", output);
@@ -66,7 +76,8 @@ void add_export(const Command& program, Invocation& invocation) {
   const Command app = program.add_command("export", "Export a trained model as an ONNX file");
   const auto arguments = std::make_shared<ExportArguments>();
   app.add_option("RUN", arguments->source.run, "A run's folder or name, or a checkpoint file").required();
-  app.add_option("FILE", arguments->file, "File to write; its name ends in .onnx").required();
+  app.add_option("FILE", arguments->file, "File to write; its name ends in .onnx");
+  app.add_option("-o,--output", arguments->output, "The same as FILE").type_name("FILE");
   app.add_option("--checkpoint", arguments->source.checkpoint, "Checkpoint of the run [best]")
       .type_name("best|newest|FILE");
   app.add_number("--batch", arguments->batch, "Fixed number of images [0: any number]");
