@@ -163,6 +163,7 @@ ColumnFormat column_format(const std::vector<double>& values, Unit unit, const s
                        return !records::known(value) || std::floor(value) == value;
                      });
   if (whole || largest == 0 || std::isinf(smallest)) return format;
+  format.precise = true;
   const auto three_digits = [&](double value) {
     return 2 - static_cast<int>(std::floor(std::log10(value * format.factor)));
   };
@@ -171,6 +172,14 @@ ColumnFormat column_format(const std::vector<double>& values, Unit unit, const s
   format.digits =
       std::clamp(wide ? std::min(three_digits(smallest), three_digits(largest) + 1) : three_digits(smallest), 0, 3);
   if (unit == Unit::none && largest < 1) format.digits = 4;
+  return format;
+}
+
+ColumnFormat precise_format(double value, ColumnFormat format) {
+  const double shown = std::fabs(value * format.factor);
+  if (!format.precise || std::floor(shown) == shown || !std::isfinite(shown)) return format;
+  constexpr int kMostDigits = 6;
+  format.digits = std::clamp(2 - static_cast<int>(std::floor(std::log10(shown))), format.digits, kMostDigits);
   return format;
 }
 

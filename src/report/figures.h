@@ -33,10 +33,13 @@ std::string text_html(std::string_view text);
 struct ColumnFormat {
   double factor = 1;
   int digits = 0;
-  std::string unit;  ///< for the head of the column; may be empty
+  std::string unit;      ///< for the head of the column; may be empty
+  bool precise = false;  ///< a value far below the others gets more digits than they have: see precise_format()
 };
 /// `beside` are reported figures, which get the same format.
 ColumnFormat column_format(const std::vector<double>& values, lab::Unit unit, const std::vector<double>& beside = {});
+/// Returns the format for one value: with its third significant digit, even if the column's others are far larger.
+ColumnFormat precise_format(double value, ColumnFormat format);
 std::string column_text(double value, const ColumnFormat& format);
 
 /// Returns the ids of tables or plots with these names, no two alike: "plot-two-axes" for a plot called "Two axes".

@@ -92,7 +92,8 @@ std::vector<TableColumn> written_columns(const lab::TableSpec& spec, const std::
 }
 
 /// Shows the mean with half its interval: of the longer side, where a ratio's interval has two.
-TableCell measured_cell(const statistics::Estimate& figure, const ColumnFormat& format) {
+TableCell measured_cell(const statistics::Estimate& figure, const ColumnFormat& of_column) {
+  const ColumnFormat format = precise_format(figure.value, of_column);
   TableCell cell{column_text(figure.value, format), "", figure.value * format.factor};
   const double half = std::max(figure.high - figure.value, figure.value - figure.low);
   if (figure.has_interval() && figure.repeats > 1) {
@@ -120,7 +121,8 @@ void add_reported(const Column& column, double measured, const Row& row, const R
   if (known(figure)) {
     const double shown = std::fabs(figure * column.format.factor);
     const bool readable = figure == 0 || (shown >= 0.5 * std::pow(10.0, -column.format.digits) * 10 && shown < 1e6);
-    cell.text = readable ? column_text(figure, column.format) : figure_text(figure, unit_of(column.field));
+    cell.text = readable ? column_text(figure, precise_format(figure, column.format))
+                         : figure_text(figure, unit_of(column.field));
   }
   if (rows > 1) cell.aside = fmt::format("mean of {}", rows);
   cells.push_back(std::move(cell));

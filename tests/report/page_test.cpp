@@ -302,6 +302,11 @@ TEST(Figures, HaveTheDigitsThatSaySomething) {
   EXPECT_EQ(spread_text(same, lab::Unit::times), "1.00 ×");
   const ColumnFormat wide = column_format({2.253e6, 0.0071e6, 35.2e6}, lab::Unit::bytes_per_second);
   EXPECT_EQ(column_text(2.253e6, wide), "2.25");
+  const ColumnFormat losses = column_format({0.9812, 363168.4, 12.34}, lab::Unit::none);
+  EXPECT_EQ(column_text(363168.4, precise_format(363168.4, losses)), "363,168");
+  EXPECT_EQ(column_text(12.34, precise_format(12.34, losses)), "12.3");
+  EXPECT_EQ(column_text(0.9812, precise_format(0.9812, losses)), "0.981");
+  EXPECT_EQ(column_text(8, precise_format(8, losses)), "8");
   const ColumnFormat near = column_format({2.253, 1.5}, lab::Unit::seconds);
   EXPECT_EQ(column_text(2.253, near), "2.25");
   EXPECT_EQ(signed_text(-0.04, 1), "+0.0");
