@@ -10,6 +10,8 @@
 #include "lockstep/error.h"
 #include "observe/trace/merge.h"
 #include "process/caught_signals.h"
+#include "run/run_directory.h"
+#include "train/stop_rules.h"
 
 namespace lockstep::launch {
 namespace {
@@ -46,6 +48,16 @@ JobOutcome supervise(const ClusterRun& run, const SupervisorOptions& options, co
 }
 
 }  // namespace
+
+bool has_finished(const settings::Settings& settings, const run::RunDirectory& directory) {
+  const checkpoint::CheckpointStore store(directory.checkpoints(), settings.keep);
+  std::error_code ignored;
+  if (store.list().empty() || !std::filesystem::exists(directory.summary_file(), ignored)) return false;
+  std::string path;
+  const checkpoint::TrainingState state = store.load(settings.checkpoint, path).header.state;
+  if (settings.repeat > 0 && state.data.first_pass() >= settings.repeat) return true;
+  return train::StopRules::from(settings).check(state, train::RunClock(state.seconds)) != train::StopReason::none;
+}
 
 ClusterEnd run_cluster(const ClusterRun& run) {
   std::error_code ignored;

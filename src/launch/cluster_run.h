@@ -11,6 +11,10 @@
 #include "launch/supervisor.h"
 #include "settings/settings.h"
 
+namespace lockstep::run {
+class RunDirectory;
+}
+
 namespace lockstep::launch {
 
 struct ClusterRun {
@@ -35,6 +39,9 @@ struct ClusterEnd {
   std::string uncollected;        ///< a line about files that were not collected; empty if all were
   bool already_finished = false;  ///< the resumed run had nothing left to train; no role was started
 };
+
+/// Returns whether a run has nothing left to train by the present settings, and a summary that tells how it ended.
+bool has_finished(const settings::Settings& settings, const run::RunDirectory& directory);
 
 /// Supervises the job to its end. Throws RunError with the failure if the job failed.
 ClusterEnd run_cluster(const ClusterRun& run);

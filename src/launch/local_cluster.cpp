@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/own_program.h"
 #include "base/parallel.h"
-#include "checkpoint/checkpoint_store.h"
 #include "cluster/cluster_file.h"
 #include "cluster/launcher_environment.h"
 #include "data/catalog.h"
@@ -34,7 +33,6 @@
 #include "run/run_directory.h"
 #include "settings/machine.h"
 #include "train/data_options.h"
-#include "train/stop_rules.h"
 
 namespace lockstep::launch {
 namespace {
@@ -106,17 +104,6 @@ std::map<std::string, int> threads_on(const EmulatedNodes& nodes, const cluster:
     for (const std::string& role : trainers) threads[role] = nodes.threads(i, trainers.size());
   }
   return threads;
-}
-
-/// Returns whether a run has nothing left to train by the present settings, and a summary that tells how it ended.
-bool has_finished(const settings::Settings& settings, const run::RunDirectory& directory) {
-  const checkpoint::CheckpointStore store(directory.checkpoints(), settings.keep);
-  std::error_code ignored;
-  if (store.list().empty() || !std::filesystem::exists(directory.summary_file(), ignored)) return false;
-  std::string path;
-  const checkpoint::TrainingState state = store.load(settings.checkpoint, path).header.state;
-  if (settings.repeat > 0 && state.data.first_pass() >= settings.repeat) return true;
-  return train::StopRules::from(settings).check(state, train::RunClock(state.seconds)) != train::StopReason::none;
 }
 
 run::RunDirectory open_run(const settings::Configuration& configuration, const settings::Settings& settings) {

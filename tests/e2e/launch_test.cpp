@@ -178,6 +178,14 @@ TEST_F(Launch, AResumedRunGoesOnWithItsRolesOnOtherHosts) {
   EXPECT_EQ(second.err, "");
   EXPECT_EQ(summary("lr-1")["steps"], 80);
   EXPECT_EQ(get_file(folder / "runs/lr-1/steps.csv").find("\n1,"), std::string::npos) << "it began again";
+
+  const std::string kept = get_file(folder / "runs/lr-1/summary.json");
+  fs::remove_all(folder / "b/runs");
+  const Ended finished = train({"--resume", "lr-1", "--steps", "80"});
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("runs/lr-1 has already ended: trained 80 steps"));
+  EXPECT_EQ(get_file(folder / "runs/lr-1/summary.json"), kept);
+  EXPECT_FALSE(fs::exists(folder / "b/runs")) << "a role was started";
 }
 
 TEST_F(Launch, WhatWasCollectedCanBeRemovedFromTheHosts) {

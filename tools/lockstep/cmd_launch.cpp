@@ -103,6 +103,15 @@ std::vector<emulate::Fault> wanted_faults(const settings::Configuration& configu
   return faults;
 }
 
+/// Returns the end of a run that has nothing left to train. `remove`: its folders on the hosts are collected and
+/// removed.
+launch::ClusterEnd end_of_finished(const launch::SshJob& job, const std::string& run_dir, bool remove) {
+  const std::string missing = remove ? launch::collect(job, run_dir, true) : "";
+  return {.run_dir = run_dir,
+          .uncollected = missing.empty() ? "" : "cannot collect the run's files: " + missing,
+          .already_finished = true};
+}
+
 int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
   const settings::Configuration configuration = make_configuration(parse_train(arguments.words), invocation.models);
   for (const char* name : {"workers", "layout", "cluster", "task", "cpu-quota", "emulate"}) {
@@ -130,6 +139,11 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
                                     ? run::RunDirectory::open(resumed, runs)
                                     : run::RunDirectory::create_for(settings, configuration.model(settings.model).name);
   job.run_dir = remote_folder(directory.path(), job.resume);
+  display::LaunchDisplay display(terminal::Terminal::detect(), settings);
+  if (job.resume && launch::has_finished(settings, directory)) {
+    display.close(end_of_finished(job, directory.path(), arguments.remove), invocation.program);
+    return 0;
+  }
   if (!job.resume) base::write_whole_file(directory.config_file(), to_yaml(settings));
   if (!settings.quiet) {
     terminal::print("{} on {}: {} on {}\nrun folder: {}\n\n", settings.model, settings.dataset,
@@ -155,7 +169,6 @@ int run_launch(const LaunchArguments& arguments, const Invocation& invocation) {
     if (!missing.empty()) directory.keep();  // its `launch-id` names the folders on the hosts
     return missing;
   };
-  display::LaunchDisplay display(terminal::Terminal::detect(), settings);
   display.start(run.tasks);
   run.events = &display;
   run.tick = display.tick();
