@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "command.h"
 #include "command_line.h"
+#include "launch/ssh_launch.h"
 #include "lockstep/error.h"
 #include "plan/output.h"
 #include "plan/plan.h"
@@ -50,7 +51,7 @@ plan::Basis basis_of_run(const PlanArguments& arguments) {
   const plan::ModelProfile* model = profile.model(basis.model);
   if (model == nullptr) {
     throw UsageError(fmt::format("plan: {} has no model '{}'; `lockstep profile {}` measures it", arguments.profile,
-                                 basis.model, arguments.subject));
+                                 basis.model, launch::shell_word(arguments.subject)));
   }
   plan::add_growth(*model, basis);
   return basis;

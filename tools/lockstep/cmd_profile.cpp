@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "command.h"
 #include "command_line.h"
+#include "launch/ssh_launch.h"
 #include "plan/profile.h"
 #include "plan_arguments.h"
 #include "profile/measure.h"
@@ -116,8 +117,9 @@ int run_profile(const ProfileArguments& arguments, std::span<const nn::ModelDef>
   base::write_whole_file(arguments.out, plan::to_json(profile));
   const terminal::Terminal terminal = terminal::Terminal::detect();
   terminal::write_out(profile_text(terminal, profile));
-  terminal::print("\nwritten to {}; `lockstep plan {}{}` reads it\n", arguments.out, names.front(),
-                  requests.front().model->name == names.front() ? "" : " --profile " + arguments.out);
+  terminal::print(
+      "\nwritten to {}; `lockstep plan {}{}` reads it\n", arguments.out, launch::shell_word(names.front()),
+      requests.front().model->name == names.front() ? "" : " --profile " + launch::shell_word(arguments.out));
   return 0;
 }
 

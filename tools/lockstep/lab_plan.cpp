@@ -10,6 +10,7 @@
 #include "lab/estimate.h"
 #include "lab_commands.h"
 #include "lab_json.h"
+#include "launch/ssh_launch.h"
 #include "lockstep/error.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
@@ -69,7 +70,7 @@ std::vector<const lab::RunPlan*> chosen_runs(const lab::Experiment& experiment, 
   if (missing != matched.end()) {
     const std::string& pattern = only[static_cast<size_t>(missing - matched.begin())];
     throw UsageError(fmt::format("--only: no run is called '{}'{}; `lockstep lab run {} --dry-run` lists the runs",
-                                 pattern, instead_text(pattern, names), experiment.file));
+                                 pattern, instead_text(pattern, names), launch::shell_word(experiment.file)));
   }
   return chosen;
 }
