@@ -18,6 +18,8 @@ using predict::Training;
 
 /// Other programs that use this share of the cores make threads wait for their turn.
 constexpr double kManyPrograms = 0.15;
+/// A share of a step that is worth naming if the model does not explain it.
+constexpr double kMuchUnexplained = 0.1;
 
 std::string rate_text(double bytes_per_second) {
   const double bits = bytes_per_second * 8;
@@ -353,7 +355,9 @@ class Causes {
     const double once = advice_.step_of(bare);
     const double twice = advice_.step_of(advice_.doubled(bare));
     const double fixed = std::clamp(2 * once - twice, 0.0, once);
-    const auto share = [&](double seconds) { return std::min(1.0, seconds / fit_.prediction.step); };
+    const bool short_of_step = fit_.unexplained > kMuchUnexplained && fit_.prediction.step < fit_.step;
+    const double whole = short_of_step ? fit_.step : fit_.prediction.step;
+    const auto share = [&](double seconds) { return std::min(1.0, seconds / whole); };
     const auto time = [&](double seconds) { return time_text(share(seconds) * facts_.step_seconds); };
     const double batch_step = advice_.step_of(advice_.doubled(fit_.training)) / 2;  // for as many examples
     const double step = facts_.step_seconds;
@@ -380,8 +384,7 @@ class Causes {
   }
 
   void unexplained() {
-    constexpr double kMuch = 0.1;
-    if (!(fit_.unexplained > kMuch) || fit_.prediction.step > fit_.step || delays_said_) return;
+    if (!(fit_.unexplained > kMuchUnexplained) || fit_.prediction.step > fit_.step || delays_said_) return;
     const double more = fit_.unexplained * facts_.step_seconds;
     Finding& finding = add("unexplained", "", {facts_.step_seconds - more, fit_.unexplained},
                            fmt::format("{} of each step ({}) are not explained by its work, messages and links.",

@@ -710,6 +710,11 @@ TEST(Why, WhatTheModelDoesNotExplainIsSaid) {
   EXPECT_EQ(why.cause, "unexplained");
   EXPECT_GT(why.unexplained, 0.5);
   EXPECT_THAT(text_of(why), HasSubstr("The model of the run fits it badly"));
+  for (const Cause& cause : why.causes) {
+    if (cause.cause == "compute") {
+      EXPECT_LT(cause.cost, 1.01 - why.unexplained) << "both are shares of the same step";
+    }
+  }
 }
 
 TEST(Why, ReplicasOfOneProcess) {
