@@ -151,6 +151,21 @@ TEST(WithAnAuthority, ARegisterThatLostItsDataEndsTheForming) {
   EXPECT_EQ(world.assembly(0).failure(), "the register has lost data: it holds group 0 after group 1");
 }
 
+TEST(WithAnAuthority, AnAnswerFromBeforeItsGroupIsNoLossOfData) {
+  World world = running(2, registered());
+  const Group before = world.cell.group();
+  world.assembly(1).begin_check(world.now());
+  ASSERT_TRUE(world.assembly(1).take_question());
+  world.form_all();
+  world.settle();
+  ASSERT_EQ(world.assembly(1).group().number, before.number + 1);
+  world.form_all();
+  world.assembly(1).answered({authority::Outcome::present, before, {}}, world.now());
+  EXPECT_EQ(world.assembly(1).failure(), "");
+  world.pass(1);
+  EXPECT_EQ(world.assembly(1).group().number, before.number + 2);
+}
+
 TEST(WithAnAuthority, ARefusalEndsTheFormingWithItsReason) {
   World world(2, registered());
   world.refuses = "wrong password";

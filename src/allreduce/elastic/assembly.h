@@ -276,6 +276,8 @@ class Assembly {
   /// Asks the authority to let the decided group start, again until it answers.
   void ask_to_start(double now);
   [[nodiscard]] bool forgot(const authority::Answer& answer) const;
+  /// True if this member joined a later group while the answer was on its way.
+  [[nodiscard]] bool overtaken(const authority::Answer& answer) const;
   [[nodiscard]] authority::Answer forgetful(const authority::Answer& answer) const;
   void take_swap(const Group& next, const authority::Answer& answer, double now);
   /// Returns why its group is not the latest, as far as members tell; empty: it may be.
@@ -333,6 +335,7 @@ class Assembly {
   std::optional<Question> question_;  ///< the question under way
   bool question_taken_ = false;
   double asked_at_ = -1;     ///< time of the latest question
+  uint64_t asked_in_ = 0;    ///< number of this member's group at that time
   double check_since_ = -1;  ///< start of the latest check of the fence; -1: none
   double ticked_ = -1;       ///< time of the latest tick
 

@@ -105,6 +105,7 @@ void Assembly::ask(std::optional<authority::Swap> swap, double now) {
   if (question_ || now < register_.next_try) return;
   question_ = Question{std::move(swap)};
   asked_at_ = now;
+  asked_in_ = group_.number;
   question_taken_ = false;
 }
 
@@ -138,6 +139,7 @@ std::optional<Question> Assembly::take_question() {
 void Assembly::answered(const authority::Answer& given, double now) {
   const std::optional<Question> question = std::exchange(question_, std::nullopt);
   if (!question) return;
+  if (overtaken(given)) return react(now);
   const authority::Answer answer = forgot(given) ? forgetful(given) : given;
   const bool answers =
       answer.outcome != authority::Outcome::unanswered && answer.outcome != authority::Outcome::refused;
@@ -156,6 +158,13 @@ void Assembly::answered(const authority::Answer& given, double now) {
   }
   if (question->swap) take_swap(question->swap->next, answer, now);
   react(now);
+}
+
+bool Assembly::overtaken(const authority::Answer& answer) const {
+  const bool answers =
+      answer.outcome != authority::Outcome::unanswered && answer.outcome != authority::Outcome::refused;
+  const uint64_t number = answer.group.number;
+  return answers && number < group_.number && number >= std::max(asked_in_, register_.group.number);
 }
 
 /// Numbers of groups rise, so a register with an older group than this member's has lost data.
