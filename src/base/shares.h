@@ -1,5 +1,5 @@
-// What each thread of a loop computes of an array. A later loop over the same elements may follow it, so that a thread
-// finds in its own cache what it wrote before. Plain values.
+// Parts of an array that each thread of a loop computes. A later loop over the same elements may follow it, so that a
+// thread finds in its own cache what it wrote before. Plain values.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ struct MeasuredAgain {
   size_t kept = 0;  ///< runs that keep their figures: of other programs, or with a folder that is gone or unreadable
 };
 
-/// What the lab saw of the machine during a run stays, as no folder has it. Throws UsageError if a lab runs the
-/// experiment.
+/// Measures finished runs again from their folders. Figures of the machine stay, as no folder has them. Throws
+/// UsageError if a lab runs the experiment.
 MeasuredAgain measure_again(const std::string& lab_dir, int64_t experiment);
 
 }  // namespace lockstep::lab

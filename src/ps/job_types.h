@@ -64,7 +64,7 @@ struct Booked {
   optim::Update how;
 };
 
-/// What answers say of the job: as it was when the latest version was stored.
+/// State of the job that answers tell: that of the latest stored version.
 struct Told {
   uint64_t version = 0;
   exchange::BatchReport latest;

@@ -201,7 +201,7 @@ wire::Welcome Server::welcome() const {
   return welcome;
 }
 
-/// Without making versions, so that no commit falls between the ones a server missed and the ones sent to it as a peer.
+/// Makes no versions, so that no commit falls between the ones a server missed and the ones sent to it as a peer.
 void Server::open_control(Session& session) {
   const wire::Hello& hello = session.hello;
   transport::Stream& stream = session.stream;

@@ -1,4 +1,4 @@
-// What a parameter server is made with.
+// Options of a parameter server.
 #pragma once
 
 #include <atomic>

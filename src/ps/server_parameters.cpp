@@ -148,7 +148,7 @@ void Server::end_init(Session& session, const transport::Frame& frame) {
     throw DataError(fmt::format("received {} of {} first parameters", values.front().size(), count));
   }
   if (no_slots) values.resize(1);
-  // By the maker, because it waits for streams that still send earlier parameters, which their hands must cut.
+  // The maker sets them, because that waits for streams that still send earlier parameters, which their hands must cut.
   struct Outcome {
     bool done = false;
     std::exception_ptr error;

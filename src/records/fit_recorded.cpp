@@ -74,7 +74,7 @@ double cpu_of_steps(const RoleRecord& role, const Pace& pace, const predict::Nod
   return std::max(all - beside, 0.2 * all) / std::max(pace.steps, 1.0);
 }
 
-/// What a worker does itself, in which a stop of its process falls on it alone.
+/// Parts of a step that a worker does itself: a stop of its process falls on it alone there.
 constexpr std::array kOwnParts{&WorkerTimes::forward, &WorkerTimes::backward, &WorkerTimes::optimizer,
                                &WorkerTimes::push, &WorkerTimes::rest};
 
@@ -143,7 +143,7 @@ double waited_for(const std::vector<Recorded>& all, size_t i) {
 }
 
 /// A worker that is often late, and that the others wait for, was stopped again and again: its process did not run.
-/// What a quota paused is known, and is not counted. A server that pauses also makes answers late, but those of all.
+/// Pauses by a quota are known, and are not counted. A server that pauses also makes answers late, but those of all.
 void find_pauses(const RunRecord& run, std::vector<Recorded>& all, const std::vector<std::string>& roles) {
   constexpr double kMuch = 0.15;
   if (all.size() < 2) return;

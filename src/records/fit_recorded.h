@@ -1,4 +1,4 @@
-// What a run recorded of its workers' steps, as the fit of its model needs it: without what came before, and with stops
+// Records of the workers' steps of a run, as the fit of its model needs it: without what came before, and with stops
 // told apart from work. Internal to this room.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What evaluations and checkpoints cost. They are beside the steps, and their times were recorded.
+// Costs of evaluations and checkpoints. They are beside the steps, and their times were recorded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ double written_for_best(const RunRecord& run) {
   return 0;
 }
 
-/// What evaluations use of a quota, the steps after them lack: they take longer than the model says, which was fitted
-/// to those that were not paused. Returns the seconds of a step.
+/// Steps after an evaluation lack what it used of a quota: they take longer than the model says, which was fitted to
+/// steps that were not paused. Returns the seconds of a step.
 double after_aside(const Fit& fit) {
   const predict::Node& node = fit.training.nodes[fit.training.workers.front().node];
   for (const predict::Worker& worker : fit.training.workers) {

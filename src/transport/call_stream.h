@@ -36,7 +36,7 @@ class CallStream : public Stream {
   [[nodiscard]] Traffic traffic() const final;
   [[nodiscard]] std::optional<double> unanswered() const final;
 
-  /// What an operation in flight is for.
+  /// Purpose of an operation in flight.
   enum class Tag : uint8_t { kStart, kRead, kWrite, kEnd, kWake };
   /// An operation in flight. Its address is gRPC's tag.
   struct Operation {

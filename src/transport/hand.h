@@ -32,7 +32,7 @@ class Hand {
   /// that anyway, but the thread sanitizer does not see it.
   std::atomic<uint64_t> started = 0;
 
-  // What it has to do. Any thread.
+  // Its load. Any thread.
   std::atomic<int> streams = 0;  ///< its connections
   std::atomic<int> light = 0;    ///< of them, those on which little is said
 
@@ -66,7 +66,7 @@ class HandShare {
   }
 
   [[nodiscard]] Hand* hand() const { return hand_; }
-  /// Little is said on it.
+  /// Counts the stream as one on which little is said.
   void make_light() {
     if (hand_ != nullptr && !std::exchange(light_, true)) ++hand_->light;
   }

@@ -1,4 +1,4 @@
-// What a hand does for one stream: the handler's first look at it, then its frames, writes and wakes (attend.h), and
+// Work of a hand for one stream: the handler's first look at it, then its frames, writes and wakes (attend.h), and
 // its end. Used by the stream's hand; made and destroyed by the acceptor. Internal.
 #pragma once
 

@@ -24,7 +24,7 @@ base::FileHandle make_bell() {
   return bell;
 }
 
-/// With hands, peers speak first.
+/// Peers of a server with hands speak first.
 ServerOptions completed(ServerOptions options) {
   options.hello_first = options.hello_first || options.hands > 0;
   return options;

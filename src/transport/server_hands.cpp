@@ -95,7 +95,7 @@ bool Server::Impl::advance_ending(Session& session) {
   return true;
 }
 
-/// They are cancelled together, so that their peers hang up at the same time.
+/// Cancels them together, so that their peers hang up at the same time.
 void Server::Impl::end_all_by_hands() {
   if (hands_.empty()) return;
   hurried_ = true;

@@ -87,7 +87,7 @@ void ServerStream::finish(const std::string& failure) {
   CallStream::wait(Tag::kEnd);
 }
 
-// With a hand.
+// Streams that a hand serves.
 
 bool ServerStream::start(std::span<const grpc_op> ops, Tag tag) {
   if (!has_hand()) return CallStream::start(ops, tag);
@@ -102,7 +102,7 @@ bool ServerStream::start(std::span<const grpc_op> ops, Tag tag) {
   return false;
 }
 
-/// With a hand only frames are waited for, and they are here or not.
+/// Frames alone are waited for by a hand, and they are here or not.
 bool ServerStream::wait(Tag tag, gpr_timespec deadline, bool& success) {
   if (!has_hand()) return CallStream::wait(tag, deadline, success);
   const base::MutexLock lock(flight_mutex_);

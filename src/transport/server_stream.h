@@ -22,7 +22,7 @@ class ServerStream final : public CallStream {
   /// Time for a slow peer to read the last frames.
   static constexpr std::chrono::seconds kLastWord{5};
 
-  /// What a hand calls for a stream that has its first frame: an operation has ended.
+  /// Called by a hand for a stream that has its first frame: an operation has ended.
   class Driver {
    public:
     virtual ~Driver() = default;
