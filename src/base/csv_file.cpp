@@ -47,8 +47,10 @@ CsvFile CsvFile::create(const std::string& path, std::string_view header) {
 CsvFile CsvFile::resume(const std::string& path, std::string_view header, uint64_t step) {
   if (::access(path.c_str(), F_OK) != 0) return create(path, header);
   const std::vector<uint8_t> bytes = read_file(path);
-  const std::string content(bytes.begin(), bytes.end());
-  if (!content.starts_with(std::string(header) + "\n")) {
+  const std::string first = std::string(header) + "\n";
+  std::string content(bytes.begin(), bytes.end());
+  if (first.starts_with(content)) content = first;  // its writer was killed before it had written the header
+  if (!content.starts_with(first)) {
     throw DataError(path + ": the first line must be '" + std::string(header) + "'");
   }
   const std::string kept = cut(content, step);

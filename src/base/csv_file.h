@@ -16,8 +16,8 @@ class CsvFile {
   /// Creates the file with its header line. Throws IoError if it exists.
   static CsvFile create(const std::string& path, std::string_view header);
   /// Opens the file to append, keeping the lines whose first column is at most `step`. Creates the file if it is
-  /// missing. Replaces the file as a whole, so a process that still has the old file open no longer writes to it.
-  /// Throws DataError if the header differs.
+  /// missing or ends in its header. Replaces the file as a whole, so a process that still has the old file open no
+  /// longer writes to it. Throws DataError if the header differs.
   static CsvFile resume(const std::string& path, std::string_view header, uint64_t step);
 
   /// Adds a line (without its line end). Throws IoError.

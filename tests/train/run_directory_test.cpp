@@ -158,6 +158,17 @@ TEST(CsvFile, ResumesAfterAStepAndDropsWhatCameLater) {
   EXPECT_THAT(message_of<DataError>([&] { base::CsvFile::resume(dir / "a.csv", "other", 20); }), HasSubstr("a.csv"));
 }
 
+TEST(CsvFile, OneWhoseWriterWasKilledWithinItsHeaderIsBegunAnew) {
+  const TempDir dir;
+  for (const char* left : {"", "step,lo", "step,loss"}) {
+    std::ofstream(dir / "a.csv") << left;
+    base::CsvFile file = base::CsvFile::resume(dir / "a.csv", "step,loss", 20);
+    file.add("21,0.5");
+    file.flush();
+    EXPECT_EQ(get_file(dir / "a.csv"), "step,loss\n21,0.5\n") << left;
+  }
+}
+
 TEST(CsvFile, LateLinesOfAnEarlierWriterDoNotReachTheFile) {
   const TempDir dir;
   base::CsvFile earlier = base::CsvFile::create(dir / "a.csv", "step,loss");
