@@ -34,13 +34,15 @@ struct Connection {
     EXPECT_EQ(connect(here.get(), any, size), 0);
     there = FileHandle(accept(listener.get(), nullptr, nullptr));
   }
-  /// From now on nothing that is sent here arrives there, nor does any answer come.
-  void swallow() const {
+  /// From now on nothing that is sent here arrives there, nor does any answer come. False where filters of sockets are
+  /// not allowed, as in some containers.
+  [[nodiscard]] bool swallow() const {
     sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
     const sock_fprog program{1, &drop};
     for (const FileHandle* end : {&here, &there}) {
-      EXPECT_EQ(setsockopt(end->get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+      if (setsockopt(end->get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) return false;
     }
+    return true;
   }
 };
 
@@ -65,7 +67,7 @@ TEST(Unanswered, WhatIsSentAndSwallowed) {
   const auto began = std::chrono::steady_clock::now();
   const Connection connection;
   EXPECT_EQ(unanswered(connection.here.get()), std::nullopt);
-  connection.swallow();
+  if (!connection.swallow()) GTEST_SKIP() << "filters of sockets are not allowed here";
   EXPECT_EQ(unanswered(connection.here.get()), std::nullopt) << "nothing was asked";
   ASSERT_EQ(write(connection.here.get(), "x", 1), 1);
   EXPECT_THAT(first_wait(connection), IsAtMostSince(began));
@@ -75,7 +77,7 @@ TEST(Unanswered, AnIdleConnectionIsAsked) {
   const auto began = std::chrono::steady_clock::now();
   const Connection connection;
   keep_alive(connection.here.get(), 1, 59);
-  connection.swallow();
+  if (!connection.swallow()) GTEST_SKIP() << "filters of sockets are not allowed here";
   EXPECT_THAT(first_wait(connection), IsAtMostSince(began));
 }
 
