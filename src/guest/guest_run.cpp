@@ -191,8 +191,8 @@ void GuestRun::plan_faults(const std::vector<emulate::Fault>& faults) {
   faults_->signal_by([this](const std::string& role, int number) { signal_program(role, number); });
 }
 
-/// Signals the program of a role and all that it started, but not the monitor, which records what follows. A monitor
-/// that has not started its program yet stands for it.
+/// Signals the program of a role and all that it started, but not the monitor, which records what follows. Before the
+/// program has started, its monitor gets the signal.
 void GuestRun::signal_program(const std::string& name, int number) const {
   const auto role = std::find_if(roles_.begin(), roles_.end(), [&](const auto& each) { return each->name == name; });
   if (role == roles_.end() || (*role)->child == nullptr || (*role)->ending) return;

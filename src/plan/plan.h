@@ -26,8 +26,8 @@ struct Choices {
   double cores = 0;                                          ///< of a node; 0: the basis'
   double machine_cores = 0;       ///< cores of the machine that emulates all nodes; 0: none does
   double memory = 0;              ///< bytes of a node; 0: the basis'
-  double speed = 1;               ///< of a core, relative to the basis'
-  double price = 0;               ///< of a node's hour; 0: costs are not asked for
+  double speed = 1;               ///< a core's, relative to the basis'
+  double price = 0;               ///< an hour of a node; 0: costs are not asked for
   double epochs = 0;              ///< 0: the basis'
   std::optional<Goal> goal = {};  ///< a loss or accuracy to reach
 };

@@ -44,7 +44,7 @@ class Network {
 
   /// Names a connection of two processes. Those of one pair of nodes have sockets of their own.
   using Connection = uint64_t;
-  /// Of messages for whose socket nobody waits.
+  /// Connection of messages for whose socket nobody waits.
   static constexpr Connection kNone = 0;
 
   /// Calls `arrived` when the whole message is there.

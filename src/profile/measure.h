@@ -15,8 +15,8 @@ namespace lockstep::profile {
 struct ComputeRequest {
   const nn::ModelDef* model = nullptr;
   settings::Options options = {};
-  Shape image = {};     ///< of the data; empty: the model's
-  int64_t classes = 0;  ///< of the data; 0: the model's
+  Shape image = {};     ///< an image of the data; empty: the model's
+  int64_t classes = 0;  ///< classes of the data; 0: the model's
   std::vector<int64_t> batches = {};
   std::vector<int> threads = {};
   double seconds = 5;  ///< for all batches and threads together, besides making the programs

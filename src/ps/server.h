@@ -230,7 +230,7 @@ class Server {
   std::optional<ContributionsFile> contributions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::map<SessionId, Session*> sessions_ LOCKSTEP_GUARDED_BY(mutex_);
   std::set<Session*> waiting_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::deque<std::function<void()>> tasks_ LOCKSTEP_GUARDED_BY(mutex_);  ///< of the maker thread, before versions
+  std::deque<std::function<void()>> tasks_ LOCKSTEP_GUARDED_BY(mutex_);  ///< the maker does them first
   bool makes_at_once_ LOCKSTEP_GUARDED_BY(mutex_) = false;               ///< versions are small: hands make them
   double updates_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                       ///< seconds of finished updates
   double update_since_ LOCKSTEP_GUARDED_BY(mutex_) = 0;                  ///< 0: none is under way

@@ -1,7 +1,7 @@
-// A worker's connection to one server: a data stream for the training thread, and a control stream on its own thread,
-// whose heartbeats tell whether the server lives. If the server is silent or gone, or the data stream has broken alone,
-// the data stream is cancelled, which wakes threads waiting on it; `stream` reconnects for as long as the patience
-// lasts.
+// A worker's connection to one server: a data stream for the training thread, and a control stream on its own thread.
+// Heartbeats of the control stream tell whether the server lives. If the server is silent or gone, or the data stream
+// has broken alone, the data stream is cancelled, which wakes threads waiting on it; `stream` reconnects for as long as
+// the patience lasts.
 #pragma once
 
 #include <atomic>

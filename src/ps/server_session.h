@@ -1,7 +1,7 @@
-// One stream of a parameter server: a worker's or the evaluator's data stream, or a control stream. Its hand, a thread
-// of the listener that serves many streams, alone uses it, except for what the server's mutex guards. A request that
-// must wait leaves `then`, which its hand calls once the wait is over; meanwhile no frame is read. An answer of many
-// elements is left in `outgoing`, and sent a frame at a time.
+// One stream of a parameter server: a worker's or the evaluator's data stream, or a control stream. A hand is a thread
+// that serves many streams. Only the stream's hand uses the session; the server's mutex guards what others use, too. A
+// request that must wait leaves `then`, which its hand calls once the wait is over; meanwhile no frame is read. An
+// answer of many elements is left in `outgoing`, and sent a frame at a time.
 #pragma once
 
 #include <deque>
@@ -25,13 +25,13 @@ struct ServerSession {
   transport::Stream& stream;
   const wire::Hello hello;
   const bool control;
-  std::optional<ControlStreams::Entry> entry;  ///< of a control stream, once it is welcomed
+  std::optional<ControlStreams::Entry> entry;  ///< a control stream's, once it is welcomed
 
   // The wait.
-  SessionId id = 0;             ///< of a data stream, once it has the role (the server's mutex)
+  SessionId id = 0;             ///< a data stream's, once it has the role (the server's mutex)
   bool claims = false;          ///< waits for the role
   std::function<bool()> until;  ///< ends the wait; without it the job does (the server's mutex)
-  std::function<void()> then;   ///< what follows the wait, with the mutex held; empty: it does not wait
+  std::function<void()> then;   ///< called after the wait, with the mutex held; empty: it does not wait
 
   // The answer.
   std::optional<transport::Frame> again;       ///< to be handled once more, after the wait
